@@ -1,0 +1,47 @@
+/*
+ * sampler.h: which images form which batch.
+ *
+ * The order of an epoch is a function of (seed, epoch), so these two numbers are the whole state of a sampler. Not thread-safe.
+ */
+#ifndef RUNNER_DATASETS_SAMPLER_H
+#define RUNNER_DATASETS_SAMPLER_H
+
+#include "datasets/dataset.h"
+
+G_BEGIN_DECLS
+
+typedef enum
+{
+  RN_SAMPLER_GROUP,      /* shuffled; every batch holds images of one aspect group (GroupSampler of MMDetection) */
+  RN_SAMPLER_RANDOM,     /* shuffled, groups ignored */
+  RN_SAMPLER_SEQUENTIAL, /* in order; the last batch may be short */
+} RnSamplerKind;
+
+typedef struct _RnSampler RnSampler;
+
+typedef struct
+{
+  int height, width;
+} RnBatchShape;
+
+RnSampler *rn_sampler_new (RnSamplerKind kind, const RnDataset *dataset, int batch_size, guint64 seed);
+/* From the group (0 or 1) of each of @n indices; @groups is copied. */
+RnSampler *rn_sampler_new_from_groups (RnSamplerKind kind, const guint8 *groups, int64_t n, int batch_size, guint64 seed);
+void rn_sampler_free (RnSampler *sampler);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnSampler, rn_sampler_free)
+
+int rn_sampler_batch_size (const RnSampler *sampler);
+/* Batches of an epoch; the same for every epoch. */
+int64_t rn_sampler_n_batches (const RnSampler *sampler);
+/* Indices of batch @i of @epoch into @indices [batch_size]; gives how many there are (batch_size but for the last sequential one). */
+int rn_sampler_batch (RnSampler *sampler, guint64 epoch, int64_t i, int64_t *indices);
+
+/*
+ * All distinct padded shapes that a batch can have: (max H, max W) over every combination that the sampler can form, sorted by area, then
+ * height. (transfer full, g_free)
+ */
+RnBatchShape *rn_sampler_batch_shapes (const RnSampler *sampler, const RnDataset *dataset, guint *n);
+
+G_END_DECLS
+
+#endif
