@@ -1,0 +1,149 @@
+/*
+ * graph.h: what a model becomes for one input shape: values and ops, in execution order. It has no memory and no device.
+ *
+ * Models write the forward part with the rn_conv2d, rn_relu, ... functions. Passes (passes.h) turn it into the step: the list then holds the forward
+ * ops, [0, turn), and the backward ops, [turn, n). The planner (plan.h) gives every value its place.
+ */
+#ifndef GRAPH_GRAPH_H
+#define GRAPH_GRAPH_H
+
+#include <glib.h>
+#include "graph/params.h"
+#include "kernels/op.h"
+
+G_BEGIN_DECLS
+
+typedef int RnValueId; /* index into the graph's values */
+#define RN_NO_VALUE (-1)
+
+typedef enum
+{
+  RN_VALUE_INPUT,      /* written by the host before the program: image, labels, scalars */
+  RN_VALUE_PARAM,      /* RN_PARAM_WEIGHT or _BUFFER of the parameter set */
+  RN_VALUE_PARAM_GRAD, /* gradient of a parameter, in the gradient array */
+  RN_VALUE_ACTIVATION, /* made by a forward op */
+  RN_VALUE_GRADIENT,   /* made by a backward op, or by a loss that writes its own gradient */
+} RnValueKind;
+
+typedef struct
+{
+  char *name;            /* module path of its op, "backbone.layer1.0.conv1", or "d:" and that for gradients */
+  RnTensorDesc desc;
+  RnValueKind kind;
+  int param;             /* index in the parameter set, for PARAM and PARAM_GRAD, else -1 */
+  gboolean requires_grad; /* set by rn_pass_freeze: a gradient of this value is needed */
+  RnValueId gradient;    /* set by rn_pass_gradient: its finished gradient, or RN_NO_VALUE */
+  gboolean is_output;    /* read by the host after the program: stays alive to the end */
+} RnValue;
+
+typedef struct
+{
+  RnOp op;
+  RnOpArgs args;
+  char *scope;  /* module path, as in checkpoint names */
+  int group;    /* head ops of one level and branch share a number >= 0, in summation order (P3 class, P3 box, P4 class, ...); trunk: -1 */
+  int block;    /* residual blocks of the backbone are numbered 0, 1, ...; other ops: -1 */
+  RnValueId in[RN_OP_MAX_IN];
+  RnValueId out[RN_OP_MAX_OUT];
+} RnGraphOp;
+
+typedef enum
+{
+  RN_MODE_TRAIN, /* forward + loss, backward */
+  RN_MODE_LOSS,  /* forward + loss on evaluation statistics, no gradient */
+  RN_MODE_INFER, /* forward + top-k */
+} RnMode;
+
+typedef struct
+{
+  RnMode mode;
+  RnParamSet *params;  /* lent */
+  GPtrArray *values;   /* of RnValue, owned */
+  GPtrArray *ops;      /* of RnGraphOp, owned, in execution order */
+  int turn;            /* number of forward ops; equal to ops->len until rn_pass_gradient */
+  int group, block;    /* given to the ops that are added next */
+  GString *scope;      /* given to the ops that are added next: see rn_graph_push_scope */
+} RnGraph;
+
+RnGraph *rn_graph_new (RnMode mode, RnParamSet *params);
+void rn_graph_free (RnGraph *graph);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnGraph, rn_graph_free)
+
+static inline RnValue *
+rn_graph_value (const RnGraph *graph, RnValueId id)
+{
+  return (RnValue *) g_ptr_array_index (graph->values, (guint) id);
+}
+
+static inline RnGraphOp *
+rn_graph_op (const RnGraph *graph, int i)
+{
+  return (RnGraphOp *) g_ptr_array_index (graph->ops, (guint) i);
+}
+
+/* Scopes nest: push "backbone", push "layer1.0" gives "backbone.layer1.0". */
+void rn_graph_push_scope (RnGraph *graph, const char *format, ...) G_GNUC_PRINTF (2, 3);
+void rn_graph_pop_scope (RnGraph *graph);
+
+/* ---- writing the forward part. Errors of shape are sticky: rn_graph_finish_forward reports the first one, with its scope. ---- */
+
+RnValueId rn_graph_input (RnGraph *graph, const char *name, RnTensorDesc desc);
+/* Input by name, or RN_NO_VALUE. */
+RnValueId rn_graph_find_value (const RnGraph *graph, const char *name);
+void rn_graph_mark_output (RnGraph *graph, RnValueId value);
+
+typedef struct
+{
+  const char *name;           /* module name inside the scope: "conv1"; parameters are SCOPE.NAME.weight, .bias */
+  int64_t out_channels;
+  int kernel, stride, pad;    /* square; stride 0 means 1 */
+  int dilation, groups;       /* 0 means 1 */
+  gboolean bias;
+  gboolean frozen;            /* parameters need no gradient */
+  RnInit weight_init, bias_init;
+} RnConv2d;
+
+RnValueId rn_conv2d (RnGraph *graph, RnValueId x, const RnConv2d *spec);
+
+typedef struct
+{
+  const char *name;
+  double eps, momentum;
+  gboolean training;          /* statistics of the batch; FALSE: running statistics */
+  gboolean frozen;            /* gamma and beta need no gradient */
+  double weight_init;         /* gamma */
+} RnBatchNorm;
+
+RnValueId rn_batch_norm (RnGraph *graph, RnValueId x, const RnBatchNorm *spec);
+RnValueId rn_relu (RnGraph *graph, RnValueId x);
+RnValueId rn_add (RnGraph *graph, RnValueId a, RnValueId b);
+RnValueId rn_max_pool2d (RnGraph *graph, RnValueId x, int kernel, int stride, int pad);
+RnValueId rn_avg_pool2d (RnGraph *graph, RnValueId x, int kernel, int stride, gboolean ceil_mode); /* padding is never counted */
+/* nearest (x, to the size of fine) + fine */
+RnValueId rn_upsample_add (RnGraph *graph, RnValueId x, RnValueId fine);
+
+/* Losses: return the loss value F32[1]; in RN_MODE_TRAIN they also write the gradient of their first argument (see op.h). */
+RnValueId rn_focal_loss (RnGraph *graph, RnValueId logits, RnValueId labels, RnValueId avg, RnValueId grad_scale, const RnFocalArgs *args);
+RnValueId rn_box_loss (RnGraph *graph, RnValueId pred, RnValueId positives, RnValueId count, RnValueId avg, RnValueId grad_scale,
+                       const RnBoxArgs *args);
+/* Gives the three outputs of RN_OP_TOPK, marked as outputs, as values named NAME.index, NAME.logits, NAME.deltas. */
+void rn_topk (RnGraph *graph, const char *name, RnValueId logits, RnValueId deltas, const RnTopkArgs *args);
+
+/* FALSE when an op got shapes that do not fit; the message has scope, op and shapes. */
+gboolean rn_graph_finish_forward (RnGraph *graph, GError **error);
+
+/* ---- for passes ---- */
+RnValueId rn_graph_add_value (RnGraph *graph, const char *name, RnTensorDesc desc, RnValueKind kind, int param);
+/* A zeroed op with all slots RN_NO_VALUE, appended; scope copied. */
+RnGraphOp *rn_graph_append_op (RnGraph *graph, RnOp op, const char *scope);
+RnGraphOp *rn_graph_insert_op (RnGraph *graph, int position, RnOp op, const char *scope);
+/* Descriptors and presence bits of op @i. */
+void rn_graph_call (const RnGraph *graph, int i, RnOpCall *call);
+/* Every op's call passes rn_op_check, every value is written before it is read, each activation has one writer. NULL or the fault. (transfer full) */
+char *rn_graph_check (const RnGraph *graph);
+/* One line an op, for `runner plan --passes`. (transfer full) */
+char *rn_graph_print (const RnGraph *graph);
+
+G_END_DECLS
+
+#endif
