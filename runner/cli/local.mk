@@ -1,0 +1,1 @@
+runner_runner_SOURCES += runner/cli/main.c runner/cli/commands.h

@@ -1,0 +1,98 @@
+/* main.c: finds the subcommand and hands over. What a command does is in its cmd-NAME.c. */
+#include "config.h"
+
+#include "runner/base/registry.h"
+#include "runner/cli/commands.h"
+
+#include <glib.h>
+#include <locale.h>
+#include <string.h>
+
+typedef struct
+{
+  const char *name, *alias;
+  const char *summary;
+  RnCommandFunc run;
+} Command;
+
+static const Command commands[] = {
+  { NULL, NULL, NULL, NULL },
+};
+
+static const Command *
+find_command (const char *name)
+{
+  for (const Command *c = commands; c->name != NULL; c++)
+    if (strcmp (name, c->name) == 0 || g_strcmp0 (name, c->alias) == 0)
+      return c;
+  return NULL;
+}
+
+static void
+print_help (void)
+{
+  g_print ("runner trains object detectors in little memory, from one YAML file.\n"
+           "\n"
+           "Usage:\n"
+           "  runner COMMAND [OPTION...] [ARGUMENT...]\n"
+           "\n"
+           "Commands:\n");
+  for (const Command *c = commands; c->name != NULL; c++)
+    {
+      g_autofree char *names = c->alias != NULL ? g_strdup_printf ("%s, %s", c->name, c->alias) : g_strdup (c->name);
+      g_print ("  %-14s %s\n", names, c->summary);
+    }
+  g_print ("\n"
+           "Each command explains itself: runner COMMAND --help. `runner --version` says what was built in.\n");
+}
+
+static int
+unknown_command (const char *word)
+{
+  g_autoptr (GPtrArray) names = g_ptr_array_new ();
+  for (const Command *c = commands; c->name != NULL; c++)
+    {
+      g_ptr_array_add (names, (gpointer) c->name);
+      if (c->alias != NULL)
+        g_ptr_array_add (names, (gpointer) c->alias);
+    }
+  g_ptr_array_add (names, NULL);
+  const char *nearest = rn_suggest (word, (const char *const *) names->pdata);
+  if (nearest != NULL)
+    g_printerr ("runner: no command \"%s\"; did you mean \"%s\"?\n", word, nearest);
+  else
+    g_printerr ("runner: no command \"%s\"; `runner --help` lists them\n", word);
+  return 2;
+}
+
+int
+main (int argc, char **argv)
+{
+  /* Results go to stdout, so messages must not. Numbers are read and written with a point in every locale. */
+  g_log_writer_default_set_use_stderr (TRUE);
+  setlocale (LC_CTYPE, "");
+
+  if (argc < 2)
+    {
+      g_printerr ("runner: which command? `runner --help` lists them\n");
+      return 2;
+    }
+  if (strcmp (argv[1], "--help") == 0 || strcmp (argv[1], "-h") == 0 || strcmp (argv[1], "help") == 0)
+    {
+      print_help ();
+      return 0;
+    }
+  if (strcmp (argv[1], "--version") == 0)
+    {
+      g_print ("%s", RN_BUILD_SUMMARY);
+      return 0;
+    }
+
+  const Command *command = find_command (argv[1]);
+  if (command == NULL)
+    return unknown_command (argv[1]);
+
+  g_autofree char *program = g_strdup_printf ("runner %s", command->name);
+  g_set_prgname (program);
+  return command->run (argc - 1, argv + 1);
+}

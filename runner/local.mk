@@ -1,0 +1,6 @@
+rnincludedir = $(includedir)/runner-1/runner
+rninclude_HEADERS = runner/batch.h runner/export.h runner/keys.h runner/node.h runner/tensor.h
+nodist_rninclude_HEADERS = runner/version.h
+
+pkgconfigdir = $(libdir)/pkgconfig
+pkgconfig_DATA = runner/runner-1.pc
