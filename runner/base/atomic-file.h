@@ -14,7 +14,10 @@ G_BEGIN_DECLS
 
 typedef struct _RnAtomicFile RnAtomicFile;
 
-/* Opens a temporary file beside @path. The folder must exist. (transfer full) */
+/*
+ * Opens the temporary file @path.tmp; an error when another process is writing it. The folder must exist.
+ * (transfer full)
+ */
 RnAtomicFile *rn_atomic_file_new (const char *path, GError **error);
 /* Buffered. After a failure every further write and the commit fail too. */
 gboolean rn_atomic_file_write (RnAtomicFile *file, const void *data, gsize size, GError **error);

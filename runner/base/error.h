@@ -51,10 +51,16 @@ typedef enum
   RN_RUN_ERROR_FAILED,
 } RnRunError;
 
-/* Exit code of the program for @error: 2 for configuration, a missing input and usage, 3 for a missing device or memory, else 1. */
+/*
+ * Exit code of the program for @error: 2 for configuration, a missing input and usage, 3 for a missing device
+ * or memory, else 1.
+ */
 int rn_error_exit_code (const GError *error);
 
-/* Step path: no text, no allocation. Converted to a GError once, by the executor, with op, shapes and iteration. */
+/*
+ * Step path: no text, no allocation. Converted to a GError once, by the executor, with op, shapes and
+ * iteration.
+ */
 typedef enum
 {
   RN_STATUS_OK,

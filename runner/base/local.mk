@@ -1,1 +1,10 @@
-# Sources of this folder.
+librunner_internal_la_SOURCES += \
+  runner/base/arena.c runner/base/arena.h \
+  runner/base/atomic-file.c runner/base/atomic-file.h \
+  runner/base/error.c runner/base/error.h \
+  runner/base/log.c runner/base/log.h \
+  runner/base/registry.c runner/base/registry.h \
+  runner/base/rng.c runner/base/rng.h \
+  runner/base/signals.c runner/base/signals.h \
+  runner/base/size.c runner/base/size.h \
+  runner/base/suggest.c

@@ -1,4 +1,7 @@
-/* registry.h: one mechanism for everything that a `type:` key can name: hooks, models, backbones, transforms, ... */
+/*
+ * registry.h: one mechanism for everything that a `type:` key can name: hooks, models, backbones, transforms,
+ * ...
+ */
 #ifndef RUNNER_BASE_REGISTRY_H
 #define RUNNER_BASE_REGISTRY_H
 
@@ -7,7 +10,10 @@
 
 G_BEGIN_DECLS
 
-/* The head of every component descriptor. A family (RnBackboneDesc, RnHookDesc, ...) has it as its first member. */
+/*
+ * The head of every component descriptor. A family (RnBackboneDesc, RnHookDesc, ...) has it as its first
+ * member.
+ */
 typedef struct
 {
   const char *name;       /* the value of `type:`, MMDetection's name where the meaning is the same */
@@ -18,7 +24,10 @@ typedef struct
 
 typedef struct _RnRegistry RnRegistry;
 
-/* The registry of a family, made on first use: "backbone", "hook", ... The same name gives the same registry. Main thread only. */
+/*
+ * The registry of a family, made on first use: "backbone", "hook", ... The same name gives the same registry.
+ * Main thread only.
+ */
 RnRegistry *rn_registry_family (const char *family);
 /* Adds a descriptor (lent for ever). FALSE if the name is taken or not valid ([A-Za-z][A-Za-z0-9_]*). */
 gboolean rn_registry_add (RnRegistry *registry, const RnComponent *component, GError **error);
@@ -29,7 +38,10 @@ GPtrArray *rn_registry_list (const RnRegistry *registry);
 /* Families sorted by name. (transfer container) of lent RnRegistry */
 GPtrArray *rn_registry_families (void);
 
-/* The member of NULL-ended @names nearest to @word (Damerau-Levenshtein, at most a third of its length, at least 1), or NULL. Lent. */
+/*
+ * The member of NULL-ended @names nearest to @word (Damerau-Levenshtein, at most a third of its length, at
+ * least 1), or NULL. Lent.
+ */
 const char *rn_suggest (const char *word, const char *const *names);
 
 G_END_DECLS

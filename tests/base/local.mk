@@ -1,1 +1,10 @@
-# Sources of this folder.
+check_PROGRAMS += tests/base/test-atomic-file tests/base/test-base tests/base/test-process tests/base/test-rng
+
+tests_base_test_atomic_file_SOURCES = tests/base/test-atomic-file.c
+tests_base_test_atomic_file_LDADD = $(TEST_LIBS)
+tests_base_test_base_SOURCES = tests/base/test-base.c
+tests_base_test_base_LDADD = $(TEST_LIBS)
+tests_base_test_process_SOURCES = tests/base/test-process.c
+tests_base_test_process_LDADD = $(TEST_LIBS)
+tests_base_test_rng_SOURCES = tests/base/test-rng.c
+tests_base_test_rng_LDADD = $(TEST_LIBS)

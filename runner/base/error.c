@@ -1,0 +1,44 @@
+#include "config.h"
+#include "runner/base/error.h"
+
+G_DEFINE_QUARK (rn-config-error-quark, rn_config_error)
+G_DEFINE_QUARK (rn-data-error-quark, rn_data_error)
+G_DEFINE_QUARK (rn-checkpoint-error-quark, rn_checkpoint_error)
+G_DEFINE_QUARK (rn-device-error-quark, rn_device_error)
+G_DEFINE_QUARK (rn-run-error-quark, rn_run_error)
+
+int
+rn_error_exit_code (const GError *error)
+{
+  g_return_val_if_fail (error != NULL, 1);
+
+  if (error->domain == RN_CONFIG_ERROR || error->domain == G_OPTION_ERROR
+      || g_error_matches (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING)
+      || g_error_matches (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISSING))
+    return 2;
+  if (g_error_matches (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING)
+      || g_error_matches (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY))
+    return 3;
+  return 1;
+}
+
+const char *
+rn_status_name (RnStatus status)
+{
+  switch (status)
+    {
+    case RN_STATUS_OK:
+      return "ok";
+    case RN_STATUS_SHAPE:
+      return "sizes do not fit the op";
+    case RN_STATUS_DTYPE:
+      return "wrong element type";
+    case RN_STATUS_UNSUPPORTED:
+      return "no kernel takes the call";
+    case RN_STATUS_MEMORY:
+      return "out of memory";
+    case RN_STATUS_DEVICE:
+      return "the device failed";
+    }
+  return "unknown status";
+}
