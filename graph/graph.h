@@ -20,7 +20,8 @@ typedef enum
 {
   RN_VALUE_INPUT,      /* written by the host before the program: image, labels, scalars */
   RN_VALUE_PARAM,      /* RN_PARAM_WEIGHT or _BUFFER of the parameter set */
-  RN_VALUE_PARAM_GRAD, /* gradient of a parameter, in the gradient array */
+  RN_VALUE_PARAM_GRAD, /* gradient of a parameter, in the gradient array; param -1: the whole array */
+  RN_VALUE_MOMENTUM,   /* momentum of a parameter */
   RN_VALUE_ACTIVATION, /* made by a forward op */
   RN_VALUE_GRADIENT,   /* made by a backward op, or by a loss that writes its own gradient */
 } RnValueKind;

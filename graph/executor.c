@@ -1,0 +1,145 @@
+/*
+ * executor.c: walks the ops of a plan. All addresses are computed once.
+ */
+#include "config.h"
+
+#include "graph/executor.h"
+#include "graph/arena-check.h"
+
+struct _RnExecutor
+{
+  RnPlan *plan; /* lent */
+  guint8 *arena; /* lent */
+  const void **in;  /* [ops][RN_OP_MAX_IN] */
+  void **out;       /* [ops][RN_OP_MAX_OUT] */
+  void **workspace; /* [ops] */
+  RnOpObserver observer;
+  gpointer user_data;
+  RnArenaCheck *check; /* NULL when off */
+};
+
+void *
+rn_executor_address (const RnExecutor *executor, RnValueId v)
+{
+  const RnPlan *plan = executor->plan;
+  const RnParamSet *params = plan->graph->params;
+  const RnValue *value = rn_graph_value (plan->graph, v);
+  switch (value->kind)
+    {
+    case RN_VALUE_PARAM:
+      return rn_param_set_value (params, value->param);
+    case RN_VALUE_PARAM_GRAD:
+      return value->param >= 0 ? rn_param_set_grad (params, value->param) : rn_param_set_all_grads (params);
+    case RN_VALUE_MOMENTUM:
+      return rn_param_set_momentum (params, value->param);
+    case RN_VALUE_INPUT:
+    case RN_VALUE_ACTIVATION:
+    case RN_VALUE_GRADIENT:
+      break;
+    }
+  int b = plan->buffer_of[v];
+  return b >= 0 ? executor->arena + plan->buffers[b].offset : NULL;
+}
+
+RnExecutor *
+rn_executor_new (RnPlan *plan, void *arena, gsize arena_bytes, GError **error)
+{
+  if (arena_bytes < plan->arena_bytes)
+    {
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY, "the plan needs an arena of %" G_GSIZE_FORMAT " bytes, there are %" G_GSIZE_FORMAT,
+                   plan->arena_bytes, arena_bytes);
+      return NULL;
+    }
+  if (!rn_plan_finalize (plan, error))
+    return NULL;
+
+  guint n_ops = plan->graph->ops->len;
+  RnExecutor *executor = g_new0 (RnExecutor, 1);
+  executor->plan = plan;
+  executor->arena = arena;
+  executor->in = g_new0 (const void *, n_ops * RN_OP_MAX_IN);
+  executor->out = g_new0 (void *, n_ops * RN_OP_MAX_OUT);
+  executor->workspace = g_new0 (void *, n_ops);
+  for (guint i = 0; i < n_ops; i++)
+    {
+      const RnGraphOp *op = rn_graph_op (plan->graph, (int) i);
+      for (int s = 0; s < RN_OP_MAX_IN; s++)
+        if (op->in[s] != RN_NO_VALUE)
+          executor->in[i * RN_OP_MAX_IN + s] = rn_executor_address (executor, op->in[s]);
+      for (int s = 0; s < RN_OP_MAX_OUT; s++)
+        if (op->out[s] != RN_NO_VALUE)
+          executor->out[i * RN_OP_MAX_OUT + s] = rn_executor_address (executor, op->out[s]);
+      if (plan->workspace_of[i] >= 0)
+        executor->workspace[i] = executor->arena + plan->buffers[plan->workspace_of[i]].offset;
+    }
+  return executor;
+}
+
+void
+rn_executor_free (RnExecutor *executor)
+{
+  if (!executor)
+    return;
+  rn_arena_check_free (executor->check);
+  g_free (executor->in);
+  g_free (executor->out);
+  g_free (executor->workspace);
+  g_free (executor);
+}
+
+void
+rn_executor_set_observer (RnExecutor *executor, RnOpObserver observer, gpointer user_data)
+{
+  executor->observer = observer;
+  executor->user_data = user_data;
+}
+
+static gboolean
+run_op (RnExecutor *executor, int i, GError **error)
+{
+  const RnPlan *plan = executor->plan;
+  const RnPrepared *prepared = &plan->prepared[i];
+  RnStatus status = prepared->kernel->run (plan->device, &plan->calls[i], prepared->state, executor->in + i * RN_OP_MAX_IN,
+                                           executor->out + i * RN_OP_MAX_OUT, executor->workspace[i]);
+  if (status == RN_STATUS_OK)
+    return TRUE;
+  g_autofree char *text = rn_op_describe (&plan->calls[i]);
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s: %s failed in %s: %s", rn_graph_op (plan->graph, i)->scope, text,
+               prepared->kernel->name, rn_status_name (status));
+  return FALSE;
+}
+
+gboolean
+rn_executor_run (RnExecutor *executor, int first, int end, GError **error)
+{
+  if (executor->check && first == 0)
+    rn_arena_check_start (executor->check);
+  for (int i = first; i < end; i++)
+    {
+      if (executor->observer)
+        executor->observer (executor->plan, i, FALSE, executor->user_data);
+      if (executor->check)
+        rn_arena_check_before (executor->check, i);
+      if (!run_op (executor, i, error))
+        return FALSE;
+      if (executor->check && !rn_arena_check_after (executor->check, i, error))
+        return FALSE;
+      if (executor->observer)
+        executor->observer (executor->plan, i, TRUE, executor->user_data);
+    }
+  return TRUE;
+}
+
+gboolean
+rn_executor_enable_check (RnExecutor *executor, GError **error)
+{
+  if (!executor->check)
+    executor->check = rn_arena_check_new (executor->plan, executor->arena, error);
+  return executor->check != NULL;
+}
+
+gsize
+rn_executor_highest_byte (const RnExecutor *executor)
+{
+  return executor->check ? rn_arena_check_highest_byte (executor->check) : 0;
+}
