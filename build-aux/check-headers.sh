@@ -12,7 +12,8 @@ compile () { # DESCRIPTION COMMAND...
   shift
   n=$((n + 1))
   # shellcheck disable=SC2086 # flags are several words
-  if output=$(printf '#include <%s>\nextern int not_empty;\n' "$header" | "$@" $flags -fsyntax-only -Wall -Wextra -Wpedantic -Werror - 2>&1); then
+  if output=$(printf '#include <%s>\nextern int not_empty;\n' "$header" \
+      | "$@" $flags -fsyntax-only -Wall -Wextra -Wpedantic -Werror - 2>&1); then
     echo "ok $n - <$header> as $description"
   else
     printf '%s\n' "$output" | sed 's/^/# /'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks who includes whom, as a TAP test. The tables below are the rule; includes go to the left of a folder only.
+# Checks who includes whom, as a TAP test. The tables below are the rule.
 #
 #   check-includes.sh [TOP]      (TOP: the source tree, default $G_TEST_SRCDIR, then .)
 cd "${1:-${G_TEST_SRCDIR:-.}}" || exit 1
@@ -58,7 +58,8 @@ FNR == 1 {
   if (name == "config.h") {
     if (FILENAME ~ /\.h$/) fail ("a header must not include config.h")
     # With quotes the compiler looks in the folder of the file first.
-    if (quoted && (getline line < (folder "config.h")) >= 0) fail ("write <config.h>: there is another one in " folder)
+    if (quoted && (getline line < (folder "config.h")) >= 0)
+      fail ("write <config.h>: there is another one in " folder)
     close (folder "config.h")
     next
   }
@@ -71,17 +72,21 @@ FNR == 1 {
     if (name !~ /^runner\/[^\/]*\.h$/) fail ("<" name "> is no public header; use quotes")
     to = "public"
   }
-  if (to != "" && index (" " may[from] " ", " " to " ") == 0) fail (from " must not include " to " (" name ")")
-  if (from == "hooks" && to == "public" && name !~ /^runner\/(hook|engine)\.h$/) fail ("hooks include <runner/hook.h> and <runner/engine.h> only")
+  if (to != "" && index (" " may[from] " ", " " to " ") == 0)
+    fail (from " must not include " to " (" name ")")
+  if (from == "hooks" && to == "public" && name !~ /^runner\/(hook|engine)\.h$/)
+    fail ("hooks include <runner/hook.h> and <runner/engine.h> only")
 
   for (prefix in vendor)
-    if (!quoted && index (name, prefix) == 1 && index (FILENAME, vendor[prefix]) != 1) fail ("<" name "> belongs into " vendor[prefix])
+    if (!quoted && index (name, prefix) == 1 && index (FILENAME, vendor[prefix]) != 1)
+      fail ("<" name "> belongs into " vendor[prefix])
 }
 
 END {
   print "1.." n
   for (i = 1; i <= n; i++) {
-    if (bad[file[i]]) { print "not ok " i " - includes of " file[i]; failed = 1 } else print "ok " i " - includes of " file[i]
+    print (bad[file[i]] ? "not ok " : "ok ") i " - includes of " file[i]
+    failed = failed || bad[file[i]]
   }
   exit failed
 }' $files

@@ -1,10 +1,11 @@
 # RN_CUDA: --with-cuda=check|yes|no|DIR.
 #
-# Looks for what the CUDA device module needs: nvcc, the CUDA runtime and cuDNN. This release has no such module, so the outcome is only
-# reported. Sets rn_cuda for the summary.
+# Looks for what the CUDA device module needs: nvcc, the CUDA runtime and cuDNN. This release has no such
+# module, so the outcome is only reported. Sets rn_cuda for the summary.
 AC_DEFUN([RN_CUDA], [
   AC_ARG_WITH([cuda],
-    [AS_HELP_STRING([--with-cuda@<:@=check|yes|no|DIR@:>@], [look for the CUDA toolkit (DIR: where it is installed) @<:@check@:>@])],
+    [AS_HELP_STRING([--with-cuda@<:@=check|yes|no|DIR@:>@],
+      [look for the CUDA toolkit (DIR: where it is installed) @<:@check@:>@])],
     [], [with_cuda=check])
   AC_ARG_VAR([NVCC], [CUDA compiler])
   rn_cuda=no

@@ -1,15 +1,17 @@
 # RN_ONEDNN: --with-onednn=check|yes|no.
 #
-# Debian 12's oneDNN (2.6) has no .pc file, so the header and the library decide. Sets the conditional and the define HAVE_ONEDNN,
-# ONEDNN_CFLAGS, ONEDNN_LIBS and, for the summary, rn_onednn.
+# Debian 12's oneDNN (2.6) has no .pc file, so the header and the library decide. Sets the conditional and the
+# define HAVE_ONEDNN, ONEDNN_CFLAGS, ONEDNN_LIBS and, for the summary, rn_onednn.
 AC_DEFUN([RN_ONEDNN], [
   AC_ARG_WITH([onednn],
-    [AS_HELP_STRING([--with-onednn@<:@=check|yes|no@:>@], [fast CPU kernels; without them only the plain C ones are built @<:@check@:>@])],
+    [AS_HELP_STRING([--with-onednn@<:@=check|yes|no@:>@],
+      [fast CPU kernels; without them only the plain C ones are built @<:@check@:>@])],
     [], [with_onednn=check])
   rn_onednn=no
   AS_IF([test "x$with_onednn" != xno], [
     PKG_CHECK_MODULES([ONEDNN], [dnnl], [rn_onednn=yes], [
-      AC_CHECK_HEADER([dnnl.h], [AC_CHECK_LIB([dnnl], [dnnl_primitive_create], [rn_onednn=yes ONEDNN_LIBS=-ldnnl])])])
+      AC_CHECK_HEADER([dnnl.h],
+        [AC_CHECK_LIB([dnnl], [dnnl_primitive_create], [rn_onednn=yes ONEDNN_LIBS=-ldnnl])])])
     AS_IF([test $rn_onednn = yes], [
       AC_MSG_CHECKING([the version of oneDNN])
       rn_save_CPPFLAGS=$CPPFLAGS

@@ -1,9 +1,10 @@
-# RN_SANITIZERS: --enable-sanitizers=address,undefined,... sets SANITIZE_CFLAGS and the conditional SANITIZERS.
+# RN_SANITIZERS: --enable-sanitizers=address,... sets SANITIZE_CFLAGS and the conditional SANITIZERS.
 #
 # UBSan only reports by default; here a report ends the program, so that a test fails.
 AC_DEFUN([RN_SANITIZERS], [
   AC_ARG_ENABLE([sanitizers],
-    [AS_HELP_STRING([--enable-sanitizers=LIST], [build with -fsanitize=LIST, such as address,undefined @<:@no@:>@])],
+    [AS_HELP_STRING([--enable-sanitizers=LIST],
+      [build with -fsanitize=LIST, such as address,undefined @<:@no@:>@])],
     [], [enable_sanitizers=no])
   AS_IF([test "x$enable_sanitizers" = xyes], [enable_sanitizers=address,undefined])
   SANITIZE_CFLAGS=

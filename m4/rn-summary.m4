@@ -1,4 +1,5 @@
-# RN_SUMMARY: collects in rn_summary what was configured, for the end of configure and, as RN_BUILD_SUMMARY, for `runner --version`.
+# RN_SUMMARY: collects in rn_summary what was configured, for the end of configure and, as RN_BUILD_SUMMARY,
+# for `runner --version`.
 AC_DEFUN([RN_SUMMARY], [
   rn_compiler=`$CC --version 2>/dev/null | sed -e 's/[[\\"]]//g' -e 1q`
   rn_glib=`$PKG_CONFIG --modversion glib-2.0`

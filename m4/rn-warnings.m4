@@ -1,9 +1,10 @@
 # RN_WARNINGS: sets WARN_CFLAGS to the warnings that the compiler knows; --enable-werror makes them errors.
 AC_DEFUN([RN_WARNINGS], [
-  AC_ARG_ENABLE([werror], [AS_HELP_STRING([--enable-werror], [treat warnings as errors @<:@no@:>@])], [], [enable_werror=no])
+  AC_ARG_ENABLE([werror],
+    [AS_HELP_STRING([--enable-werror], [treat warnings as errors @<:@no@:>@])], [], [enable_werror=no])
   WARN_CFLAGS=
-  for rn_flag in -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
-      -Wpointer-arith -Wundef -Wformat=2 -Wno-unused-parameter; do
+  for rn_flag in -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes \
+      -Wmissing-prototypes -Wvla -Wpointer-arith -Wundef -Wformat=2 -Wno-unused-parameter; do
     RN_COMPILES_WITH([$rn_flag], [WARN_CFLAGS="$WARN_CFLAGS $rn_flag"])
   done
   AS_IF([test "x$enable_werror" = xyes], [WARN_CFLAGS="$WARN_CFLAGS -Werror"])

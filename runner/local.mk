@@ -4,3 +4,5 @@ nodist_rninclude_HEADERS = runner/version.h
 
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = runner/runner-1.pc
+
+librunner_internal_la_SOURCES += runner/run-config.c runner/run-config.h

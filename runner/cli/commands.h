@@ -2,7 +2,10 @@
 #ifndef RUNNER_CLI_COMMANDS_H
 #define RUNNER_CLI_COMMANDS_H
 
-/* 0 done, 1 failed, 2 usage or configuration, 3 no such device or it would not fit, 128 + n stopped by signal n. */
+/* 0 done, 1 failed, 2 usage or configuration, 3 no such device or it would not fit, 128 + n stopped by signal
+ * n. */
 typedef int (*RnCommandFunc) (int argc, char **argv); /* argv[0] is the command's name */
+
+int rn_cmd_config (int argc, char **argv);
 
 #endif

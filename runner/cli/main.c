@@ -16,6 +16,8 @@ typedef struct
 } Command;
 
 static const Command commands[] = {
+  { "config", NULL, "show a configuration with bases and changes resolved, and where each value comes from",
+    rn_cmd_config },
   { NULL, NULL, NULL, NULL },
 };
 
@@ -39,11 +41,13 @@ print_help (void)
            "Commands:\n");
   for (const Command *c = commands; c->name != NULL; c++)
     {
-      g_autofree char *names = c->alias != NULL ? g_strdup_printf ("%s, %s", c->name, c->alias) : g_strdup (c->name);
+      g_autofree char *names =
+          c->alias != NULL ? g_strdup_printf ("%s, %s", c->name, c->alias) : g_strdup (c->name);
       g_print ("  %-14s %s\n", names, c->summary);
     }
-  g_print ("\n"
-           "Each command explains itself: runner COMMAND --help. `runner --version` says what was built in.\n");
+  g_print (
+      "\n"
+      "Each command explains itself: runner COMMAND --help. `runner --version` says what was built in.\n");
 }
 
 static int

@@ -1,0 +1,43 @@
+/* cmd-config.c: `runner config`: the configuration as the other commands see it, and where each value comes
+ * from. */
+#include "config.h"
+
+#include "runner/cli/commands.h"
+
+#include "runner/cli/common.h"
+#include "runner/config/config.h"
+#include "runner/run-config.h"
+
+int
+rn_cmd_config (int argc, char **argv)
+{
+  gboolean plain = FALSE;
+  const GOptionEntry entries[] = {
+    { "plain", 0, 0, G_OPTION_ARG_NONE, &plain, "Leave out where each value comes from", NULL },
+    { NULL },
+  };
+  const RnUsage usage = {
+    .arguments = "CONFIG",
+    .summary = "Prints a configuration with its bases, references and changes resolved. The output is a "
+               "configuration itself.",
+    .examples = "  runner config configs/retinanet_voc.yaml\n"
+                "  runner config configs/retinanet_voc.yaml --set optimizer.lr=0.0025 lr_config.step.-1=4\n"
+                "  runner config configs/retinanet_voc.yaml --plain > mine.yaml\n",
+    .groups = RN_OPTIONS_CONFIG | RN_OPTIONS_RUN,
+    .entries = entries,
+  };
+
+  GError *error = NULL;
+  g_auto (RnOptions) options;
+  if (!rn_options_parse (&usage, argc, argv, &options, &error))
+    return rn_cli_fail (error);
+
+  g_autoptr (RnNode) root = rn_options_load (&options, &error);
+  g_auto (RnRunConfig) config = { 0 };
+  if (root == NULL || !rn_run_config_parse (root, &config, &error))
+    return rn_cli_fail (error);
+
+  g_autofree char *text = rn_config_dump (root, !plain);
+  g_print ("%s", text);
+  return 0;
+}

@@ -1,0 +1,234 @@
+#include "config.h"
+
+#include "runner/cli/common.h"
+
+#include "runner/base/error.h"
+#include "runner/config/config.h"
+
+#include <string.h>
+
+void
+rn_options_clear (RnOptions *options)
+{
+  g_free (options->config_path);
+  g_strfreev (options->overrides);
+  g_free (options->work_dir);
+  g_free (options->device);
+  g_free (options->resume_from);
+  g_strfreev (options->arguments);
+  memset (options, 0, sizeof *options);
+}
+
+/* "--set", or "--set=VALUE" with *value set. */
+static gboolean
+is_set_option (const char *arg, const char **value)
+{
+  static const char *const names[] = { "--set", "--cfg-options" };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (names); i++)
+    if (g_str_has_prefix (arg, names[i]))
+      {
+        const char *rest = arg + strlen (names[i]);
+        *value = *rest == '=' ? rest + 1 : NULL;
+        return *rest == '=' || *rest == '\0';
+      }
+  return FALSE;
+}
+
+/*
+ * GOption takes one value per option and cannot tell `--resume CONFIG` from `--resume PATH`, so these two are
+ * brought into a form it knows:
+ * --set a=1 b=2  ->  --set=a=1 --set=b=2      --resume=PATH  ->  --resume-from=PATH
+ */
+static char **
+normalise_arguments (int argc, char **argv)
+{
+  g_autoptr (GStrvBuilder) out = g_strv_builder_new ();
+  gboolean options_ended = FALSE;
+
+  for (int i = 0; i < argc; i++)
+    {
+      const char *value;
+      options_ended = options_ended || g_str_equal (argv[i], "--");
+      if (!options_ended && is_set_option (argv[i], &value) && (value != NULL || i + 1 < argc))
+        {
+          g_autofree char *first = g_strconcat ("--set=", value != NULL ? value : argv[++i], NULL);
+          g_strv_builder_add (out, first);
+          for (; i + 1 < argc && argv[i + 1][0] != '-'
+                 && (strchr (argv[i + 1], '=') != NULL || argv[i + 1][0] == '~');
+               i++)
+            {
+              g_autofree char *next = g_strconcat ("--set=", argv[i + 1], NULL);
+              g_strv_builder_add (out, next);
+            }
+        }
+      else if (!options_ended && g_str_has_prefix (argv[i], "--resume="))
+        {
+          g_autofree char *from = g_strconcat ("--resume-from=", argv[i] + strlen ("--resume="), NULL);
+          g_strv_builder_add (out, from);
+        }
+      else
+        g_strv_builder_add (out, argv[i]);
+    }
+  return g_strv_builder_end (out);
+}
+
+static GOptionContext *
+new_context (const RnUsage *usage, RnOptions *options)
+{
+  const GOptionEntry config_entries[] = {
+    { "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->overrides,
+      "Change a value of the file: a.b=1, a.0=x, a+=x, ~a.b (deletes), +a.b=1 (new key); several may follow. "
+      "Also --cfg-options",
+      "KEY=VALUE..." },
+    { "cfg-options", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING_ARRAY, &options->overrides, NULL, NULL },
+    { NULL },
+  };
+  const GOptionEntry run_entries[] = {
+    { "work-dir", 0, 0, G_OPTION_ARG_FILENAME, &options->work_dir,
+      "Where the run writes (work_dirs/ and the name of CONFIG)", "DIR" },
+    { "device", 0, 0, G_OPTION_ARG_STRING, &options->device, "Where to compute (cpu)", "cpu|cuda|cuda:N" },
+    { "threads", 0, 0, G_OPTION_ARG_INT, &options->threads, "Threads of the kernels (one per processor)",
+      "N" },
+    { "seed", 0, 0, G_OPTION_ARG_INT64, &options->seed, "Seed of every random choice (0)", "N" },
+    { "deterministic", 0, 0, G_OPTION_ARG_NONE, &options->deterministic,
+      "Same bits on every run, even where that is slower", NULL },
+    { NULL },
+  };
+  const GOptionEntry resume_entries[] = {
+    { "resume", 0, 0, G_OPTION_ARG_NONE, &options->resume,
+      "Go on from the newest checkpoint of the work dir, or from =PATH", NULL },
+    { "resume-from", 0, 0, G_OPTION_ARG_FILENAME, &options->resume_from, "Go on from this checkpoint",
+      "PATH" },
+    { NULL },
+  };
+
+  GOptionContext *context = g_option_context_new (usage->arguments);
+  g_option_context_set_summary (context, usage->summary);
+  g_autofree char *examples = g_strdup_printf ("Examples:\n%s", usage->examples);
+  g_option_context_set_description (context, examples);
+  if (usage->entries != NULL)
+    g_option_context_add_main_entries (context, usage->entries, NULL);
+  if (usage->groups & RN_OPTIONS_CONFIG)
+    g_option_context_add_main_entries (context, config_entries, NULL);
+  if (usage->groups & RN_OPTIONS_RUN)
+    g_option_context_add_main_entries (context, run_entries, NULL);
+  if (usage->groups & RN_OPTIONS_RESUME)
+    g_option_context_add_main_entries (context, resume_entries, NULL);
+  return context;
+}
+
+static gboolean usage_error (GError **error, const char *format, ...) G_GNUC_PRINTF (2, 3);
+
+static gboolean
+usage_error (GError **error, const char *format, ...)
+{
+  va_list args;
+  va_start (args, format);
+  g_autofree char *text = g_strdup_vprintf (format, args);
+  va_end (args);
+  g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE, "%s; see %s --help", text, g_get_prgname ());
+  return FALSE;
+}
+
+static gboolean
+take_arguments (const RnUsage *usage, char **args, RnOptions *options, GError **error)
+{
+  char **next = args + 1; /* args[0] is the command */
+  if (usage->groups & RN_OPTIONS_CONFIG)
+    {
+      if (*next == NULL)
+        return usage_error (error, "CONFIG is missing");
+      options->config_path = g_strdup (*next++);
+    }
+  int n = (int) g_strv_length (next);
+  if (n < usage->n_min)
+    return usage_error (error, "an argument is missing");
+  if (usage->n_max >= 0 && n > usage->n_max)
+    return usage_error (error, "\"%s\" is one argument too many", next[usage->n_max]);
+  options->arguments = g_strdupv (next);
+  return TRUE;
+}
+
+gboolean
+rn_options_parse (const RnUsage *usage, int argc, char **argv, RnOptions *options, GError **error)
+{
+  memset (options, 0, sizeof *options);
+  options->seed = RN_NULL_INT;
+
+  g_auto (GStrv) args = normalise_arguments (argc, argv);
+  g_autoptr (GOptionContext) context = new_context (usage, options);
+  g_autoptr (GError) local = NULL;
+  gboolean ok = g_option_context_parse_strv (context, &args, &local);
+  if (!ok)
+    usage_error (error, "%s", local->message);
+  else
+    ok = take_arguments (usage, args, options, error);
+  if (!ok)
+    rn_options_clear (options);
+  return ok;
+}
+
+/* "configs/retinanet_voc.yaml" -> "work_dirs/retinanet_voc" */
+static char *
+default_work_dir (const char *config_path)
+{
+  g_autofree char *base = g_path_get_basename (config_path);
+  char *dot = strrchr (base, '.');
+  if (dot != NULL && dot != base)
+    *dot = '\0';
+  return g_build_filename ("work_dirs", base, NULL);
+}
+
+static gboolean
+is_absent (const RnNode *root, const char *key)
+{
+  const RnNode *node = rn_node_get (root, key);
+  return node == NULL || rn_node_kind (node) == RN_NODE_NULL;
+}
+
+RnNode *
+rn_options_load (const RnOptions *options, GError **error)
+{
+  g_autoptr (RnNode) root =
+      rn_config_load (options->config_path, (const char *const *) options->overrides, error);
+  if (root == NULL)
+    return NULL;
+
+  if (options->work_dir != NULL
+      && !rn_config_set (root, "work_dir", rn_node_new_string (options->work_dir, "--work-dir"), error))
+    return NULL;
+  if (options->device != NULL
+      && !rn_config_set (root, "device", rn_node_new_string (options->device, "--device"), error))
+    return NULL;
+  if (options->threads != 0
+      && !rn_config_set (root, "threads", rn_node_new_int (options->threads, "--threads"), error))
+    return NULL;
+  if (options->seed != RN_NULL_INT
+      && !rn_config_set (root, "seed", rn_node_new_int (options->seed, "--seed"), error))
+    return NULL;
+  if (options->deterministic
+      && !rn_config_set (root, "deterministic", rn_node_new_bool (TRUE, "--deterministic"), error))
+    return NULL;
+  if (options->resume_from != NULL
+      && !rn_config_set (root, "resume_from", rn_node_new_string (options->resume_from, "--resume-from"),
+                         error))
+    return NULL;
+
+  if (is_absent (root, "work_dir"))
+    {
+      g_autofree char *dir = default_work_dir (options->config_path);
+      if (!rn_config_set (root, "work_dir", rn_node_new_string (dir, "default"), error))
+        return NULL;
+    }
+  return g_steal_pointer (&root);
+}
+
+int
+rn_cli_fail (GError *error)
+{
+  int code = rn_error_exit_code (error);
+  g_printerr ("%s: %s\n", g_get_prgname (), error->message);
+  g_error_free (error);
+  return code;
+}

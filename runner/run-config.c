@@ -1,0 +1,274 @@
+#include "config.h"
+
+#include "runner/run-config.h"
+
+#include "runner/base/error.h"
+#include "runner/config/schema.h"
+
+#include <string.h>
+
+#define USER_PREFIX "x_"
+
+static const char *const fold_names[] = { "false", "true", "auto", NULL };
+
+#define PART(field, help) RN_KEY (RnRunConfig, field, RN_KEY_NODE, NULL, help, .flags = RN_KEY_NULLABLE)
+#define UNUSED(name_)                                               \
+  {                                                                 \
+    .name = name_, .type = RN_KEY_UNUSED, .help = "no meaning here" \
+  }
+#define REFUSED(field, help) RN_KEY (RnMemoryConfig, field, RN_KEY_NODE, NULL, help, .flags = RN_KEY_NULLABLE)
+
+static const RnKeySpec memory_keys[] = {
+  RN_KEY (RnMemoryConfig, fold_frozen_bn, RN_KEY_ENUM, "auto",
+          "fold batch norms on frozen statistics into their convolutions", .names = fold_names),
+  RN_KEY (RnMemoryConfig, inplace, RN_KEY_BOOL, "true",
+          "let an op write over an input that nobody reads later"),
+  RN_KEY (RnMemoryConfig, workspace_limit, RN_KEY_STRING, "null",
+          "most scratch memory of one op, such as 64MiB; null: no limit", .flags = RN_KEY_NULLABLE),
+  RN_KEY (RnMemoryConfig, plan_cache, RN_KEY_INT, "8", "plans kept, one per batch shape", .min = 1,
+          .max = 1024),
+  REFUSED (recompute, "not in this release"),
+  REFUSED (budget, "not in this release"),
+  REFUSED (head, "not in this release"),
+  REFUSED (momentum, "not in this release"),
+  REFUSED (update, "not in this release"),
+  REFUSED (offload, "not in this release"),
+  RN_KEY_END,
+};
+
+static const RnKeySpec backend_keys[] = {
+  RN_KEY (RnBackendConfig, prefer, RN_KEY_STRING_LIST, "null", "kernels to take first, by pattern",
+          .flags = RN_KEY_NULLABLE),
+  RN_KEY (RnBackendConfig, forbid, RN_KEY_STRING_LIST, "null", "kernels never to take, by pattern",
+          .flags = RN_KEY_NULLABLE),
+  RN_KEY_END,
+};
+
+static const RnKeySpec run_keys[] = {
+  PART (model, "the detector: type, backbone, neck, head, train_cfg, test_cfg"),
+  PART (data, "data sets and loaders: samples_per_gpu, workers_per_gpu, train, val, test"),
+  RN_KEY (RnRunConfig, data_root, RN_KEY_STRING, "null",
+          "folder that relative data paths start from; null: the current one", .flags = RN_KEY_NULLABLE),
+  PART (classes, "class names: a list, a file with one a line, or auto; default the 20 of VOC"),
+  PART (img_norm_cfg, "for references: mean, std, to_rgb"),
+  PART (train_pipeline, "for references: the transforms of training"),
+  PART (test_pipeline, "for references: the transforms of evaluation"),
+  PART (evaluation, "when and how to evaluate: interval, metric, save_best"),
+  PART (optimizer, "type, lr, momentum, weight_decay"),
+  PART (optimizer_config, "the optimizer hook: grad_clip"),
+  PART (lr_config, "the learning rate: policy, step, warmup"),
+  PART (momentum_config, "the momentum: policy"),
+  PART (runner, "the loop: type, max_epochs or max_iters"),
+  PART (checkpoint_config, "when to save: interval, max_keep_ckpts"),
+  PART (log_config, "interval and list of loggers"),
+  PART (custom_hooks, "list of further hooks"),
+  PART (workflow, "only [[train, 1]]"),
+  RN_KEY (RnRunConfig, work_dir, RN_KEY_STRING, "null",
+          "where the run writes; default work_dirs/ and the file's name", .flags = RN_KEY_NULLABLE),
+  RN_KEY (RnRunConfig, resume_from, RN_KEY_STRING, "null", "checkpoint to go on from",
+          .flags = RN_KEY_NULLABLE),
+  RN_KEY (RnRunConfig, seed, RN_KEY_INT, "0", "of every random choice", .min = 0, .max = 4294967295.0),
+  RN_KEY (RnRunConfig, deterministic, RN_KEY_BOOL, "false",
+          "same bits on every run, even where that is slower"),
+  RN_KEY (RnRunConfig, device, RN_KEY_STRING, "cpu", "cpu"),
+  RN_KEY (RnRunConfig, threads, RN_KEY_INT, "0", "threads of the kernels; 0: one per processor", .min = 0,
+          .max = 4096),
+  { .name = "memory",
+    .type = RN_KEY_MAP,
+    .offset = G_STRUCT_OFFSET (RnRunConfig, memory),
+    .keys = memory_keys,
+    .help = "memory strategies" },
+  { .name = "backend",
+    .type = RN_KEY_MAP,
+    .offset = G_STRUCT_OFFSET (RnRunConfig, backend),
+    .keys = backend_keys,
+    .help = "choice of kernels" },
+  PART (fp16, "not in this release"),
+  PART (plugins, "not in this release"),
+  PART (load_from, "not in this release"),
+  PART (auto_scale_lr, "not in this release"),
+  UNUSED ("cudnn_benchmark"),
+  UNUSED ("dataset_type"),
+  UNUSED ("dist_params"),
+  UNUSED ("device_ids"),
+  UNUSED ("find_unused_parameters"),
+  UNUSED ("gpu_ids"),
+  UNUSED ("launcher"),
+  UNUSED ("log_level"),
+  UNUSED ("mp_start_method"),
+  UNUSED ("opencv_num_threads"),
+  UNUSED ("total_epochs"),
+  RN_KEY_END,
+};
+
+/* Keys that other releases or MMDetection honour. Saying what works instead is better than ignoring a line
+ * that somebody relies on. */
+static const struct
+{
+  const char *path;
+  const char *instead;
+} refused[] = {
+  { "fp16", "`fp16: null`; a batch of one (`data.samples_per_gpu: 1`) halves the activations too" },
+  { "plugins", "`plugins: []` with the hooks that `runner hooks` lists" },
+  { "load_from", "`resume_from: FILE` to go on from a checkpoint of this program" },
+  { "auto_scale_lr.enable",
+    "`auto_scale_lr: null` with `optimizer.lr` set to (its value for 16 images) * (your batch) / 16" },
+  { "model.backbone.with_cp",
+    "`with_cp: false`; a batch of one (`data.samples_per_gpu: 1`) halves the activations" },
+  { "memory.recompute", "`memory.fold_frozen_bn: auto`, or a batch of one (`data.samples_per_gpu: 1`)" },
+  { "memory.budget",
+    "`runner plan` to see what a run needs, and a batch of one (`data.samples_per_gpu: 1`)" },
+  { "memory.head", "`memory.head: null`, or a batch of one (`data.samples_per_gpu: 1`)" },
+  { "memory.momentum", "`memory.momentum: null`" },
+  { "memory.update", "`memory.update: null`" },
+  { "memory.offload", "`memory.offload: null`, or a batch of one (`data.samples_per_gpu: 1`)" },
+};
+
+/* Does the value ask for nothing? */
+static gboolean
+is_neutral (const RnNode *node)
+{
+  if (node == NULL)
+    return TRUE;
+  switch (rn_node_kind (node))
+    {
+    case RN_NODE_NULL:
+      return TRUE;
+    case RN_NODE_BOOL:
+      return !rn_node_as_bool (node);
+    case RN_NODE_STRING:
+      return g_str_equal (rn_node_as_string (node), "none");
+    case RN_NODE_LIST:
+    case RN_NODE_MAP:
+      return rn_node_size (node) == 0;
+    case RN_NODE_INT:
+    case RN_NODE_FLOAT:
+      break;
+    }
+  return FALSE;
+}
+
+static gboolean
+check_refused (const RnNode *root, GError **error)
+{
+  for (gsize i = 0; i < G_N_ELEMENTS (refused); i++)
+    {
+      const RnNode *node = rn_node_path (root, refused[i].path);
+      if (!is_neutral (node))
+        return rn_node_error (node, error, "not in this release; what works instead: %s", refused[i].instead);
+    }
+  return TRUE;
+}
+
+/* [[train, 1]], or another number: with nothing in between it makes no difference. */
+static gboolean
+check_workflow (const RnNode *workflow, GError **error)
+{
+  static const char *instead =
+      "what works: `workflow: [[train, 1]]`, with `evaluation: {interval: 1}` for the validation set";
+
+  if (workflow == NULL)
+    return TRUE;
+  if (rn_node_kind (workflow) != RN_NODE_LIST || rn_node_size (workflow) == 0)
+    return rn_node_error (workflow, error, "not a list of [mode, epochs]; %s", instead);
+  for (guint i = 0; i < rn_node_size (workflow); i++)
+    {
+      const RnNode *item = rn_node_item (workflow, i);
+      if (rn_node_kind (item) != RN_NODE_LIST || rn_node_size (item) != 2
+          || rn_node_kind (rn_node_item (item, 0)) != RN_NODE_STRING
+          || rn_node_kind (rn_node_item (item, 1)) != RN_NODE_INT
+          || rn_node_as_int (rn_node_item (item, 1)) < 1)
+        return rn_node_error (item, error, "not [mode, epochs]; %s", instead);
+      if (!g_str_equal (rn_node_as_string (rn_node_item (item, 0)), "train"))
+        return rn_node_error (item, error, "only training can be in the workflow of this release; %s",
+                              instead);
+    }
+  return TRUE;
+}
+
+static gboolean
+check_device (const RnNode *root, const char *device, GError **error)
+{
+  if (g_str_equal (device, "cpu"))
+    return TRUE;
+  const RnNode *node = rn_node_get (root, "device");
+  gboolean is_cuda = g_str_equal (device, "cuda");
+  if (g_str_has_prefix (device, "cuda:"))
+    is_cuda = g_ascii_string_to_unsigned (device + strlen ("cuda:"), 10, 0, 4095, NULL, NULL);
+  if (!is_cuda)
+    return rn_node_error (node, error, "no device \"%s\"; there is cpu", device);
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
+               "%s: device: this release has no CUDA device; what works: --device cpu",
+               rn_node_origin (node));
+  return FALSE;
+}
+
+gboolean
+rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error)
+{
+  memset (config, 0, sizeof *config);
+  if (rn_node_kind (root) != RN_NODE_MAP)
+    return rn_node_error (root, error, "a configuration is a map of keys");
+
+  g_autoptr (GPtrArray) skip = g_ptr_array_new ();
+  for (guint i = 0; i < rn_node_size (root); i++)
+    if (g_str_has_prefix (rn_node_key (root, i), USER_PREFIX))
+      g_ptr_array_add (skip, (gpointer) rn_node_key (root, i));
+  g_ptr_array_add (skip, NULL);
+
+  if (!rn_keys_parse (run_keys, root, config, (const char *const *) skip->pdata, error))
+    return FALSE;
+  if (!check_refused (root, error) || !check_workflow (config->workflow, error)
+      || !check_device (root, config->device, error))
+    {
+      rn_run_config_clear (config);
+      return FALSE;
+    }
+  if (config->threads == 0)
+    config->threads = g_get_num_processors ();
+  return TRUE;
+}
+
+void
+rn_run_config_clear (RnRunConfig *config)
+{
+  rn_keys_clear (run_keys, config);
+}
+
+const RnNode *
+rn_run_config_need (const RnNode *root, const char *key, GError **error)
+{
+  const RnNode *node = rn_node_get (root, key);
+  if (node == NULL || rn_node_kind (node) == RN_NODE_NULL)
+    {
+      rn_node_error (root, error, "the file has no `%s:`", key);
+      return NULL;
+    }
+  return node;
+}
+
+gboolean
+rn_run_config_check_training (const RnNode *root, GError **error)
+{
+  static const char *const parts[] = { "model", "model.backbone", "model.neck", "model.bbox_head" };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (parts); i++)
+    {
+      g_autofree char *path = g_strconcat (parts[i], ".init_cfg.type", NULL);
+      const RnNode *type = rn_node_path (root, path);
+      if (type != NULL && rn_node_kind (type) == RN_NODE_STRING
+          && g_str_equal (rn_node_as_string (type), "Pretrained"))
+        return rn_node_error (
+            type, error,
+            "loading weights is not in this release; what trains from random ones: --set %s.init_cfg=null "
+            "model.backbone.frozen_stages=-1 model.backbone.norm_eval=false",
+            parts[i]);
+    }
+  const RnNode *frozen = rn_node_path (root, "model.backbone.frozen_stages");
+  if (frozen != NULL && rn_node_kind (frozen) == RN_NODE_INT && rn_node_as_int (frozen) >= 0)
+    return rn_node_error (frozen, error,
+                          "these stages would stay random, because no weights are loaded; what trains: --set "
+                          "model.backbone.frozen_stages=-1 "
+                          "model.backbone.norm_eval=false");
+  return TRUE;
+}

@@ -1,0 +1,83 @@
+/* run-config.h: the top level of a configuration file: which keys there are, and which of them this release
+ * can honour. */
+#ifndef RUNNER_RUN_CONFIG_H
+#define RUNNER_RUN_CONFIG_H
+
+#include <glib.h>
+#include <runner/keys.h>
+
+G_BEGIN_DECLS
+
+typedef enum
+{
+  RN_FOLD_FALSE,
+  RN_FOLD_TRUE,
+  RN_FOLD_AUTO, /* fold wherever the statistics are frozen */
+} RnFold;
+
+/* `memory:`, what decides the size of the arena. */
+typedef struct
+{
+  int fold_frozen_bn; /* RnFold */
+  gboolean inplace;
+  char *workspace_limit; /* size text such as "64MiB", for one op's scratch; NULL: no limit */
+  gint64 plan_cache;     /* plans kept, one per batch shape */
+  /* Known, but refused unless null, false or none: see rn_run_config_parse. */
+  const RnNode *recompute, *budget, *head, *momentum, *update, *offload;
+} RnMemoryConfig;
+
+/* `backend:`, for tests and for finding a faulty kernel. Patterns are those of shells: "cpu:conv2d_*". */
+typedef struct
+{
+  char **prefer, **forbid; /* kernel names as `runner ops` prints them; NULL: none */
+} RnBackendConfig;
+
+/* Parts are lent by the tree and checked by who builds them; NULL where the file has none. */
+typedef struct
+{
+  const RnNode *model, *data, *evaluation;
+  const RnNode *optimizer, *optimizer_config, *lr_config, *momentum_config, *runner;
+  const RnNode *checkpoint_config, *log_config, *custom_hooks, *workflow;
+  const RnNode *classes;                                       /* list of names, file, "auto", or NULL */
+  const RnNode *img_norm_cfg, *train_pipeline, *test_pipeline; /* for references only */
+  const RnNode *fp16, *plugins, *load_from, *auto_scale_lr;    /* refused unless neutral */
+  char *data_root;   /* goes in front of relative data paths; or NULL */
+  char *work_dir;    /* or NULL */
+  char *resume_from; /* or NULL */
+  char *device;      /* "cpu" */
+  gint64 threads;    /* of the kernels, at least 1 */
+  gint64 seed;
+  gboolean deterministic;
+  RnMemoryConfig memory;
+  RnBackendConfig backend;
+} RnRunConfig;
+
+/**
+ * rn_run_config_parse:
+ * @root: a loaded configuration, which must outlive @config
+ * @config: (out caller-allocates): to be cleared with rn_run_config_clear
+ *
+ * Checks the keys of the top level and reads the plain ones. Keys of MMDetection that mean nothing here are
+ * accepted and said to be unused. Keys that begin with "x_" are the user's own, for references and anchors. A
+ * strategy that this release cannot honour is refused, with the line that works instead; its neutral value
+ * (null, false, none, an empty list or map) is accepted. No key is required: parts of configurations are
+ * valid too.
+ *
+ * Errors: RN_CONFIG_ERROR; RN_DEVICE_ERROR_MISSING for a device that is not there. @config is empty then.
+ */
+gboolean rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error);
+void rn_run_config_clear (RnRunConfig *config);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RnRunConfig, rn_run_config_clear)
+
+/* The value of @key, or NULL with an error that names the file. */
+const RnNode *rn_run_config_need (const RnNode *root, const char *key, GError **error);
+
+/*
+ * What planning and timing may have, but training may not: weights that would have to be loaded. Errors name
+ * the lines that train from random weights.
+ */
+gboolean rn_run_config_check_training (const RnNode *root, GError **error);
+
+G_END_DECLS
+
+#endif
