@@ -1,5 +1,5 @@
 rnincludedir = $(includedir)/runner-1/runner
-rninclude_HEADERS = runner/batch.h runner/export.h runner/keys.h runner/node.h runner/tensor.h
+rninclude_HEADERS = runner/batch.h runner/engine.h runner/export.h runner/hook.h runner/keys.h runner/node.h runner/tensor.h
 nodist_rninclude_HEADERS = runner/version.h
 
 pkgconfigdir = $(libdir)/pkgconfig

@@ -1,0 +1,115 @@
+/*
+ * engine.h: the handles that the built-in hooks turn: optimizer, evaluation, checkpoints, log. Unlike hook.h, it may change with any
+ * release.
+ */
+#ifndef RUNNER_ENGINE_H
+#define RUNNER_ENGINE_H
+
+#include <runner/hook.h>
+
+G_BEGIN_DECLS
+
+/* ---- Optimizer ---- */
+
+RN_API double rn_runner_base_lr (const RnRunner *runner); /* `optimizer.lr` */
+/* lr of a parameter whose lr_mult is 1; each group has it times its own. */
+RN_API void rn_runner_set_lr (RnRunner *runner, double lr);
+/* Distinct lr of the groups, in the order of the parameters. (transfer full) of double */
+RN_API GArray *rn_runner_group_lrs (const RnRunner *runner);
+/* Factor that the forward pass gives to all gradients; before_train_iter only. */
+RN_API void rn_runner_set_grad_scale (RnRunner *runner, float scale);
+RN_API gboolean rn_runner_zero_grads (RnRunner *runner, GError **error);
+/* Of the batch that was just forwarded; adds to the gradients. after_train_iter only, once. */
+RN_API gboolean rn_runner_backward (RnRunner *runner, GError **error);
+/* L2 norm over all trainable parameters. */
+RN_API gboolean rn_runner_grad_norm (RnRunner *runner, double *norm, GError **error);
+/* One optimizer step with gradients times @grad_multiplier (clipping, accumulation). Moves opt_step. */
+RN_API gboolean rn_runner_step (RnRunner *runner, double grad_multiplier, GError **error);
+
+/* ---- Evaluation ---- */
+
+typedef struct
+{
+  int label;
+  gint64 n_gts, n_dets; /* ground-truth boxes that count, detections */
+  double recall, ap;    /* recall after the last detection */
+} RnClassScore;
+
+typedef struct
+{
+  double iou_thr;
+  GArray *classes; /* of RnClassScore, one a class, owned */
+  double map;      /* mean over the classes that have boxes */
+} RnIouScore;
+
+/* Mean average precision of VOC. */
+typedef struct
+{
+  GArray *scores; /* of RnIouScore, one an IoU threshold, owned */
+  double map;     /* mean over the thresholds */
+  gint64 n_images;
+} RnEvaluation;
+
+typedef enum
+{
+  RN_EVAL_AUTO, /* 11 points for VOC2007, else area */
+  RN_EVAL_11POINTS,
+  RN_EVAL_AREA,
+} RnEvalMode;
+
+typedef struct
+{
+  RnEvalMode mode;
+  const double *iou_thrs;
+  gsize n_iou_thrs;
+} RnEvalOptions;
+
+RN_API void rn_evaluation_clear (RnEvaluation *evaluation);
+/* MMDetection's table: class, gts, dets, recall, ap, and mAP, for each threshold. (transfer full) */
+RN_API char *rn_evaluation_table (const RnEvaluation *evaluation, const char *const *class_names);
+/* "AP50", "AP75", ... of score @i. (transfer full) */
+RN_API char *rn_evaluation_metric_name (const RnEvaluation *evaluation, guint i);
+
+RN_API gboolean rn_runner_can_evaluate (const RnRunner *runner); /* there is a validation set */
+/* Runs the validation set through the model. FALSE without error when a signal broke it off. @result is filled on success only. */
+RN_API gboolean rn_runner_evaluate (RnRunner *runner, const RnEvalOptions *options, RnEvaluation *result, GError **error);
+RN_API int rn_runner_num_classes (const RnRunner *runner); /* of the model's head */
+
+/* ---- Checkpoints ---- */
+
+typedef struct
+{
+  const char *dir;           /* NULL: work_dir */
+  char *name;                /* file name without folder */
+  gboolean save_optimizer;
+  gint64 max_keep;           /* files of this kind to keep, the new one included; 0: all */
+  gboolean is_best;          /* kept apart: does not count for max_keep, is not what a resume takes */
+  char *replaces;            /* (nullable) file name in the same folder, deleted once the new one is safe */
+} RnCheckpointRequest;
+
+/*
+ * Asks for a checkpoint. It is written when all hooks of the stage have run and the counters have moved, so that it holds the result of an
+ * evaluation in the same stage, and iter = finished iterations. @request is copied. A failure stops the run in @hook's name.
+ */
+RN_API void rn_runner_request_checkpoint (RnRunner *runner, RnHook *hook, const RnCheckpointRequest *request);
+
+/* ---- Log ---- */
+
+/* What is kept of every logged value; at least @n_iters iterations. Call it in init. */
+RN_API void rn_runner_reserve_log (RnRunner *runner, gint64 n_iters);
+/* Called once for each value of the last @n_iters iterations, with their mean, in the order of first use. */
+typedef void (*RnLogFunc) (const char *name, double mean, gpointer user_data);
+RN_API void rn_runner_foreach_log (const RnRunner *runner, gint64 n_iters, RnLogFunc func, gpointer user_data);
+/* The line that a JSON log of this run starts with: what was run, with what, from where. (transfer full) */
+RN_API RnRecord *rn_runner_describe (const RnRunner *runner);
+/* "20240501_123000": when the run was started; names its log files. Lent. */
+RN_API const char *rn_runner_timestamp (const RnRunner *runner);
+/* Resident memory of the process in bytes, now and at its peak; 0 where the system does not say. */
+RN_API void rn_runner_memory (const RnRunner *runner, guint64 *current, guint64 *peak);
+/* An evaluation's result, for loggers that come later in the same stage: rn_runner_take_scores gives it once. (transfer full) */
+RN_API void rn_runner_put_scores (RnRunner *runner, RnRecord *scores);
+RN_API const RnRecord *rn_runner_scores (const RnRunner *runner); /* (nullable) of this stage; lent */
+
+G_END_DECLS
+
+#endif
