@@ -13,8 +13,6 @@
 
 G_BEGIN_DECLS
 
-#define RN_MAX_LEVELS 8
-
 typedef struct _RnModel RnModel;
 
 /*

@@ -1,0 +1,55 @@
+/* programs-private.h: shared by programs.c (planning, memory) and programs-run.c (running). */
+#ifndef RUNNER_PROGRAMS_PRIVATE_H
+#define RUNNER_PROGRAMS_PRIVATE_H
+
+#include "runner/programs.h"
+
+G_BEGIN_DECLS
+
+#define RN_MAX_LOSSES 4
+
+/* The plan of one shape, with the values that the host writes and reads. */
+typedef struct
+{
+  RnShape shape;
+  RnPlan *plan;
+  RnExecutor *executor; /* NULL until it is first run */
+  guint64 last_use;
+  RnValueId image, labels, positives, n_positives, avg_factor, grad_scale; /* RN_NO_VALUE where the mode has none */
+  int n_levels;
+  RnValueId losses[RN_MAX_LOSSES][RN_MAX_LEVELS];
+  RnValueId topk[RN_MAX_LEVELS][RN_TOPK_OUT_COUNT];
+} RnProgram;
+
+struct _RnPrograms
+{
+  RnModel *model;   /* lent */
+  RnDevice *device; /* lent */
+  RnProgramsOptions options;
+  RnShape *shapes;
+  int n_shapes;
+
+  RnParamSet *params;
+  RnParamMultipliers *multipliers; /* [params] */
+  GPtrArray *cache;                /* of RnProgram */
+  guint64 clock;
+  RnPlan *update_plan;
+  RnExecutor *update;
+
+  gboolean planned, reserved;
+  RnMemory memory;
+  void *arena;
+
+  RnProgram *current; /* of the last forward */
+  float losses[RN_MAX_LOSSES];
+  RnOpObserver observer;
+  gpointer observer_data;
+  gsize highest_byte;
+};
+
+/* The program of a shape with its executor, from the cache or new. The arena must be reserved. */
+RnProgram *rn_programs_prepare (RnPrograms *programs, RnShape shape, GError **error);
+
+G_END_DECLS
+
+#endif

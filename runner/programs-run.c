@@ -1,0 +1,278 @@
+/*
+ * programs-run.c: one batch through the programs: inputs in, ops, results out.
+ */
+#include "config.h"
+
+#include "runner/programs-private.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- host <-> device ------------------------------------------------------------------------------------------------------------------ */
+
+static gboolean
+copy_in (RnPrograms *p, const RnProgram *program, RnValueId value, const void *host, gsize bytes, GError **error)
+{
+  if (value == RN_NO_VALUE || bytes == 0)
+    return TRUE;
+  RnStatus status = p->device->vtbl->copy_in (p->device, rn_executor_address (program->executor, value), host, bytes);
+  if (status == RN_STATUS_OK)
+    return TRUE;
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying %s to the device failed: %s",
+               rn_graph_value (program->plan->graph, value)->name, rn_status_name (status));
+  return FALSE;
+}
+
+static gboolean
+copy_out (RnPrograms *p, const RnExecutor *executor, RnValueId value, void *host, gsize bytes, GError **error)
+{
+  RnStatus status = p->device->vtbl->copy_out (p->device, host, rn_executor_address (executor, value), bytes);
+  if (status == RN_STATUS_OK)
+    return TRUE;
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying a result from the device failed: %s", rn_status_name (status));
+  return FALSE;
+}
+
+static gboolean
+copy_batch (RnPrograms *p, const RnProgram *program, const RnBatch *batch, float grad_scale, GError **error)
+{
+  gsize pixels = (gsize) batch->n * 3 * (gsize) batch->height * (gsize) batch->width;
+  gint64 n_positives = batch->n_positives;
+  if (!copy_in (p, program, program->image, batch->image, pixels * sizeof (float), error))
+    return FALSE;
+  if (program->shape.mode == RN_MODE_INFER)
+    return TRUE;
+  return copy_in (p, program, program->labels, batch->labels, (gsize) (batch->n * batch->n_anchors) * sizeof *batch->labels, error)
+         && copy_in (p, program, program->positives, batch->positives, (gsize) n_positives * sizeof *batch->positives, error)
+         && copy_in (p, program, program->n_positives, &n_positives, sizeof n_positives, error)
+         && copy_in (p, program, program->avg_factor, &batch->avg_factor, sizeof batch->avg_factor, error)
+         && copy_in (p, program, program->grad_scale, &grad_scale, sizeof grad_scale, error);
+}
+
+/* The loader and the model must mean the same anchors; a difference would read past the labels. */
+static gboolean
+check_targets (const RnProgram *program, const RnBatch *batch, GError **error)
+{
+  const RnTensorDesc *labels = &rn_graph_value (program->plan->graph, program->labels)->desc;
+  if (batch->labels && labels->dims[1] == batch->n_anchors && batch->n_positives <= batch->n * batch->n_anchors)
+    return TRUE;
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "the batch has targets for %" G_GINT64_FORMAT " anchors, the model has %" G_GINT64_FORMAT,
+               batch->labels ? batch->n_anchors : 0, labels->dims[1]);
+  return FALSE;
+}
+
+static void
+note_highest_byte (RnPrograms *p, const RnExecutor *executor)
+{
+  p->highest_byte = MAX (p->highest_byte, rn_executor_highest_byte (executor));
+}
+
+gsize
+rn_programs_highest_byte (RnPrograms *p)
+{
+  return p->highest_byte;
+}
+
+/* ---- training ------------------------------------------------------------------------------------------------------------------------- */
+
+/* Levels are summed in order, in float, as MMDetection sums its list. */
+static gboolean
+read_losses (RnPrograms *p, const RnProgram *program, GError **error)
+{
+  for (int i = 0; rn_model_loss_names (p->model)[i]; i++)
+    {
+      p->losses[i] = 0;
+      for (int level = 0; level < program->n_levels; level++)
+        {
+          float value;
+          if (!copy_out (p, program->executor, program->losses[i][level], &value, sizeof value, error))
+            return FALSE;
+          p->losses[i] += value;
+        }
+    }
+  return TRUE;
+}
+
+gboolean
+rn_programs_forward (RnPrograms *p, const RnBatch *batch, RnMode mode, float grad_scale, GError **error)
+{
+  g_return_val_if_fail (p->reserved && mode != RN_MODE_INFER, FALSE);
+
+  p->current = NULL;
+  RnShape shape = { mode, batch->n, batch->height, batch->width };
+  RnProgram *program = rn_programs_prepare (p, shape, error);
+  if (!program || !check_targets (program, batch, error) || !copy_batch (p, program, batch, grad_scale, error)
+      || !rn_executor_run (program->executor, 0, program->plan->graph->turn, error) || !read_losses (p, program, error))
+    return FALSE;
+  note_highest_byte (p, program->executor);
+  p->current = program;
+  return TRUE;
+}
+
+float
+rn_programs_loss (RnPrograms *p, const char *name)
+{
+  const char *const *names = rn_model_loss_names (p->model);
+  float sum = 0;
+  for (int i = 0; names[i]; i++)
+    {
+      if (g_str_equal (names[i], name))
+        return p->losses[i];
+      sum += p->losses[i];
+    }
+  return g_str_equal (name, "loss") ? sum : NAN;
+}
+
+gboolean
+rn_programs_backward (RnPrograms *p, GError **error)
+{
+  g_return_val_if_fail (p->current && p->current->shape.mode == RN_MODE_TRAIN, FALSE);
+
+  const RnGraph *graph = p->current->plan->graph;
+  gboolean ok = rn_executor_run (p->current->executor, graph->turn, (int) graph->ops->len, error);
+  note_highest_byte (p, p->current->executor);
+  p->current = NULL; /* what the forward kept is gone */
+  return ok;
+}
+
+gboolean
+rn_programs_zero_grads (RnPrograms *p, GError **error)
+{
+  return rn_param_set_zero_grads (p->params, error);
+}
+
+gboolean
+rn_programs_grad_norm (RnPrograms *p, float *norm, GError **error)
+{
+  RnValueId value = rn_graph_find_value (p->update_plan->graph, "grad_norm");
+  float result;
+  p->current = NULL; /* the update program lives in the same arena */
+  if (!rn_executor_run (p->update, 0, 1, error) || !copy_out (p, p->update, value, &result, sizeof result, error))
+    return FALSE;
+  *norm = result;
+  return TRUE;
+}
+
+gboolean
+rn_programs_update (RnPrograms *p, const RnUpdate *update, GError **error)
+{
+  float hyper[RN_HYPER_COUNT] = {
+    [RN_HYPER_LR] = (float) update->lr,
+    [RN_HYPER_MOMENTUM] = (float) update->momentum,
+    [RN_HYPER_WEIGHT_DECAY] = (float) update->weight_decay,
+    [RN_HYPER_GRAD_MULTIPLIER] = (float) update->grad_multiplier,
+    [RN_HYPER_FIRST] = update->first ? 1 : 0,
+  };
+  RnValueId value = rn_graph_find_value (p->update_plan->graph, "hyper");
+  p->current = NULL;
+  if (p->device->vtbl->copy_in (p->device, rn_executor_address (p->update, value), hyper, sizeof hyper) != RN_STATUS_OK)
+    {
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying the learning rate to the device failed");
+      return FALSE;
+    }
+  return rn_executor_run (p->update, 1, (int) p->update_plan->graph->ops->len, error);
+}
+
+/* ---- inference ------------------------------------------------------------------------------------------------------------------------ */
+
+/* The rows that the device selected, on the host: one block per level and output. */
+typedef struct
+{
+  int k[RN_MAX_LEVELS];
+  void *data[RN_MAX_LEVELS][RN_TOPK_OUT_COUNT];
+} SelectedRows;
+
+static void
+selected_rows_clear (SelectedRows *rows)
+{
+  for (int level = 0; level < RN_MAX_LEVELS; level++)
+    for (int i = 0; i < RN_TOPK_OUT_COUNT; i++)
+      g_free (rows->data[level][i]);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (SelectedRows, selected_rows_clear)
+
+static gboolean
+read_rows (RnPrograms *p, const RnProgram *program, SelectedRows *rows, GError **error)
+{
+  for (int level = 0; level < program->n_levels; level++)
+    {
+      rows->k[level] = (int) rn_graph_value (program->plan->graph, program->topk[level][RN_TOPK_INDEX])->desc.dims[1];
+      for (int i = 0; i < RN_TOPK_OUT_COUNT; i++)
+        {
+          RnValueId value = program->topk[level][i];
+          gsize bytes = rn_desc_bytes (&rn_graph_value (program->plan->graph, value)->desc);
+          rows->data[level][i] = g_malloc (bytes);
+          if (!copy_out (p, program->executor, value, rows->data[level][i], bytes, error))
+            return FALSE;
+        }
+    }
+  return TRUE;
+}
+
+static GArray *
+detect_image (RnPrograms *p, const RnProgram *program, const SelectedRows *rows, int i, const RnSampleMeta *meta, GError **error)
+{
+  const RnTestConfig *test = rn_model_test_config (p->model);
+  int k = rn_model_num_classes (p->model);
+  RnDetectRule rule = {
+    .anchors = rn_model_anchors (p->model),
+    .coder = rn_model_coder (p->model),
+    .num_classes = k,
+    .nms = { .score_thr = test->score_thr, .iou_thr = test->iou_thr, .max_per_img = test->max_per_img },
+  };
+  RnDetectImage image = { meta->img_height, meta->img_width, meta->scale_w, meta->scale_h };
+  int sizes[RN_MAX_LEVELS][2];
+  RnLevelRows levels[RN_MAX_LEVELS];
+  rn_model_feature_sizes (p->model, program->shape.height, program->shape.width, sizes);
+  for (int level = 0; level < program->n_levels; level++)
+    {
+      gsize first = (gsize) i * (gsize) rows->k[level];
+      levels[level] = (RnLevelRows){
+        .n = rows->k[level],
+        .anchors = (const int32_t *) rows->data[level][RN_TOPK_INDEX] + first,
+        .logits = (const float *) rows->data[level][RN_TOPK_ROW_LOGITS] + first * (gsize) k,
+        .deltas = (const float *) rows->data[level][RN_TOPK_ROW_DELTAS] + first * 4,
+      };
+    }
+
+  g_autoptr (GArray) detections = g_array_sized_new (FALSE, FALSE, sizeof (RnDetection), (guint) test->max_per_img);
+  g_array_set_size (detections, (guint) test->max_per_img);
+  int n = 0;
+  RnStatus status = rn_detect (&rule, &image, sizes, levels, (RnDetection *) (void *) detections->data, &n);
+  if (status != RN_STATUS_OK)
+    {
+      g_set_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED, "%s: no detections could be made: %s", meta->path, rn_status_name (status));
+      return NULL;
+    }
+  g_array_set_size (detections, (guint) n);
+  return g_steal_pointer (&detections);
+}
+
+gboolean
+rn_programs_infer (RnPrograms *p, const RnBatch *batch, GArray **detections, GError **error)
+{
+  g_return_val_if_fail (p->reserved, FALSE);
+
+  p->current = NULL;
+  RnShape shape = { RN_MODE_INFER, batch->n, batch->height, batch->width };
+  RnProgram *program = rn_programs_prepare (p, shape, error);
+  if (!program || !copy_batch (p, program, batch, 1, error)
+      || !rn_executor_run (program->executor, 0, (int) program->plan->graph->ops->len, error))
+    return FALSE;
+  note_highest_byte (p, program->executor);
+
+  g_auto (SelectedRows) rows = { 0 };
+  if (!read_rows (p, program, &rows, error))
+    return FALSE;
+  g_autoptr (GPtrArray) results = g_ptr_array_new_with_free_func ((GDestroyNotify) g_array_unref);
+  for (int i = 0; i < batch->n; i++)
+    {
+      GArray *found = detect_image (p, program, &rows, i, &batch->metas[i], error);
+      if (!found)
+        return FALSE;
+      g_ptr_array_add (results, found);
+    }
+  for (int i = 0; i < batch->n; i++)
+    detections[i] = g_array_ref (results->pdata[i]);
+  return TRUE;
+}

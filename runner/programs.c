@@ -1,0 +1,289 @@
+/*
+ * programs.c: which plans a run needs, and the memory that they share.
+ */
+#include "config.h"
+
+#include "runner/programs-private.h"
+
+#include <string.h>
+
+static void
+program_free (gpointer data)
+{
+  RnProgram *program = data;
+  rn_executor_free (program->executor);
+  rn_plan_free (program->plan);
+  g_free (program);
+}
+
+/* ---- plans ---------------------------------------------------------------------------------------------------------------------------- */
+
+static gboolean
+shapes_equal (RnShape a, RnShape b)
+{
+  return a.mode == b.mode && a.n == b.n && a.height == b.height && a.width == b.width;
+}
+
+static void
+find_host_values (RnPrograms *p, RnProgram *program)
+{
+  const RnGraph *graph = program->plan->graph;
+  int sizes[RN_MAX_LEVELS][2];
+
+  program->image = rn_graph_find_value (graph, "image");
+  program->labels = rn_graph_find_value (graph, "labels");
+  program->positives = rn_graph_find_value (graph, "positives");
+  program->n_positives = rn_graph_find_value (graph, "n_positives");
+  program->avg_factor = rn_graph_find_value (graph, "avg_factor");
+  program->grad_scale = rn_graph_find_value (graph, "grad_scale");
+  program->n_levels = rn_model_feature_sizes (p->model, program->shape.height, program->shape.width, sizes);
+
+  const char *const *names = rn_model_loss_names (p->model);
+  static const char *const topk_names[] = { "index", "logits", "deltas" };
+  G_STATIC_ASSERT (G_N_ELEMENTS (topk_names) == RN_TOPK_OUT_COUNT);
+  for (int level = 0; level < program->n_levels; level++)
+    {
+      for (int i = 0; names[i]; i++)
+        {
+          g_autofree char *name = g_strdup_printf ("%s.%d", names[i], level);
+          program->losses[i][level] = rn_graph_find_value (graph, name);
+        }
+      for (int i = 0; i < RN_TOPK_OUT_COUNT; i++)
+        {
+          g_autofree char *name = g_strdup_printf ("level%d.%s", level, topk_names[i]);
+          program->topk[level][i] = rn_graph_find_value (graph, name);
+        }
+    }
+}
+
+static RnProgram *
+program_new (RnPrograms *p, RnShape shape, GError **error)
+{
+  g_autoptr (RnGraph) graph = rn_model_build (p->model, p->params, shape.mode, shape.n, shape.height, shape.width, error);
+  if (!graph || !rn_passes_run (graph, &p->options.passes, NULL, NULL, error))
+    return NULL;
+  RnPlan *plan = rn_plan_new (g_steal_pointer (&graph), p->device, p->options.passes.inplace, error);
+  if (!plan)
+    return NULL;
+  RnProgram *program = g_new0 (RnProgram, 1);
+  program->shape = shape;
+  program->plan = plan;
+  find_host_values (p, program);
+  return program;
+}
+
+static void
+forget_oldest (RnPrograms *p)
+{
+  guint oldest = 0;
+  for (guint i = 1; i < p->cache->len; i++)
+    if (((RnProgram *) p->cache->pdata[i])->last_use < ((RnProgram *) p->cache->pdata[oldest])->last_use)
+      oldest = i;
+  if (p->cache->pdata[oldest] == p->current)
+    p->current = NULL;
+  g_ptr_array_remove_index_fast (p->cache, oldest);
+}
+
+static RnProgram *
+get_program (RnPrograms *p, RnShape shape, GError **error)
+{
+  for (guint i = 0; i < p->cache->len; i++)
+    {
+      RnProgram *program = p->cache->pdata[i];
+      if (shapes_equal (program->shape, shape))
+        {
+          program->last_use = ++p->clock;
+          return program;
+        }
+    }
+  RnProgram *program = program_new (p, shape, error);
+  if (!program)
+    return NULL;
+  while (p->cache->len >= (guint) p->options.plan_cache)
+    forget_oldest (p);
+  program->last_use = ++p->clock;
+  g_ptr_array_add (p->cache, program);
+  return program;
+}
+
+const RnPlan *
+rn_programs_get_plan (RnPrograms *p, RnShape shape, GError **error)
+{
+  RnProgram *program = get_program (p, shape, error);
+  return program ? program->plan : NULL;
+}
+
+RnProgram *
+rn_programs_prepare (RnPrograms *p, RnShape shape, GError **error)
+{
+  RnProgram *program = get_program (p, shape, error);
+  if (!program)
+    return NULL;
+  if (!program->executor)
+    {
+      program->executor = rn_executor_new (program->plan, p->arena, p->memory.arena_bytes, error);
+      if (!program->executor)
+        {
+          g_prefix_error (error, "shape %dx%d, batch %d: ", shape.height, shape.width, shape.n);
+          return NULL;
+        }
+      if (p->options.check && !rn_executor_enable_check (program->executor, error))
+        return NULL;
+    }
+  rn_executor_set_observer (program->executor, p->observer, p->observer_data);
+  return program;
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------------------------------- */
+
+RnPrograms *
+rn_programs_new (RnModel *model, RnDevice *device, const RnProgramsOptions *options, const RnShape *shapes, int n_shapes, GError **error)
+{
+  g_return_val_if_fail (n_shapes > 0 && options->plan_cache > 0, NULL);
+
+  g_autoptr (RnPrograms) p = g_new0 (RnPrograms, 1);
+  p->model = model;
+  p->device = device;
+  p->options = *options;
+  p->options.passes.cblk = device->cblk;
+  p->shapes = g_memdup2 (shapes, sizeof *shapes * (gsize) n_shapes);
+  p->n_shapes = n_shapes;
+  p->params = rn_param_set_new ();
+  p->cache = g_ptr_array_new_with_free_func (program_free);
+  if (!get_program (p, shapes[0], error))
+    return NULL;
+  p->multipliers = g_new (RnParamMultipliers, rn_param_set_size (p->params));
+  for (int i = 0; i < rn_param_set_size (p->params); i++)
+    p->multipliers[i] = (RnParamMultipliers){ 1, 1 };
+  return g_steal_pointer (&p);
+}
+
+void
+rn_programs_free (RnPrograms *p)
+{
+  if (!p)
+    return;
+  g_ptr_array_unref (p->cache);
+  rn_executor_free (p->update);
+  rn_plan_free (p->update_plan);
+  if (p->arena)
+    p->device->vtbl->free (p->device, p->arena, p->memory.arena_bytes);
+  rn_param_set_free (p->params);
+  g_free (p->multipliers);
+  g_free (p->shapes);
+  g_free (p);
+}
+
+RnModel *
+rn_programs_model (RnPrograms *p)
+{
+  return p->model;
+}
+
+RnDevice *
+rn_programs_device (RnPrograms *p)
+{
+  return p->device;
+}
+
+RnParamSet *
+rn_programs_params (RnPrograms *p)
+{
+  return p->params;
+}
+
+void
+rn_programs_set_multipliers (RnPrograms *p, int param, RnParamMultipliers multipliers)
+{
+  g_return_if_fail (!p->update_plan && param >= 0 && param < rn_param_set_size (p->params));
+  p->multipliers[param] = multipliers;
+}
+
+void
+rn_programs_set_observer (RnPrograms *p, RnOpObserver observer, gpointer user_data)
+{
+  p->observer = observer;
+  p->observer_data = user_data;
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------------------------------- */
+
+static void
+account (RnPrograms *p, const RnPlan *plan, RnShape shape)
+{
+  if (plan->arena_bytes > p->memory.arena_bytes)
+    {
+      p->memory.arena_bytes = plan->arena_bytes;
+      p->memory.live_bound_bytes = plan->live_bound_bytes;
+      p->memory.worst = shape;
+    }
+  p->memory.workspace_bytes = MAX (p->memory.workspace_bytes, plan->workspace_bytes);
+}
+
+gboolean
+rn_programs_plan (RnPrograms *p, RnProgress progress, gpointer user_data, GError **error)
+{
+  for (int i = 0; i < p->n_shapes; i++)
+    {
+      const RnPlan *plan = rn_programs_get_plan (p, p->shapes[i], error);
+      if (!plan)
+        return FALSE;
+      account (p, plan, p->shapes[i]);
+      if (progress)
+        progress (i + 1, p->n_shapes, user_data);
+    }
+
+  if (p->options.training)
+    {
+      RnGraph *graph = rn_update_graph_new (p->params, p->multipliers, p->options.momentum, (float) p->options.dampening, p->options.nesterov);
+      p->update_plan = rn_plan_new (graph, p->device, TRUE, error);
+      if (!p->update_plan)
+        return FALSE;
+      account (p, p->update_plan, p->memory.worst);
+      p->memory.grad_bytes = rn_param_set_grad_bytes (p->params);
+      p->memory.momentum_bytes = p->options.momentum ? p->memory.grad_bytes : 0;
+    }
+  p->memory.param_bytes = rn_param_set_value_bytes (p->params);
+  p->memory.total_bytes = p->memory.param_bytes + p->memory.grad_bytes + p->memory.momentum_bytes + p->memory.arena_bytes;
+  p->planned = TRUE;
+  return TRUE;
+}
+
+RnMemory
+rn_programs_memory (RnPrograms *p)
+{
+  return p->memory;
+}
+
+static gboolean
+reserve_arena (RnPrograms *p, GError **error)
+{
+  const RnDeviceVtbl *vtbl = p->device->vtbl;
+  RnStatus status = vtbl->alloc (p->device, p->memory.arena_bytes, &p->arena);
+  if (status == RN_STATUS_OK)
+    status = vtbl->fill (p->device, p->arena, 0, p->memory.arena_bytes); /* a device short of memory fails here, not in epoch 2 */
+  if (status == RN_STATUS_OK)
+    return TRUE;
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY, "no memory on device %s for the arena of %.1f MiB (batch %d at %dx%d)", vtbl->name,
+               (double) p->memory.arena_bytes / (1 << 20), p->memory.worst.n, p->memory.worst.height, p->memory.worst.width);
+  return FALSE;
+}
+
+gboolean
+rn_programs_reserve (RnPrograms *p, GError **error)
+{
+  if (p->reserved)
+    return TRUE;
+  if (!p->planned && !rn_programs_plan (p, NULL, NULL, error))
+    return FALSE;
+  if (!rn_param_set_allocate (p->params, p->device, p->options.training, p->options.momentum, error) || !reserve_arena (p, error))
+    return FALSE;
+  if (p->update_plan)
+    {
+      p->update = rn_executor_new (p->update_plan, p->arena, p->memory.arena_bytes, error);
+      if (!p->update)
+        return FALSE;
+    }
+  p->reserved = TRUE;
+  return TRUE;
+}
