@@ -1,0 +1,206 @@
+/*
+ * job.c: builds the parts of a run from its configuration.
+ */
+#include "config.h"
+
+#include "runner/job.h"
+
+#include "runner/base/error.h"
+#include "runner/config/config.h"
+#include "runner/config/schema.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static const char *const split_names[] = { "train", "val", "test" };
+G_STATIC_ASSERT (G_N_ELEMENTS (split_names) == RN_SPLIT_COUNT);
+
+static const char *const on_error_names[] = { "fail", "skip", NULL };
+
+#define SPLIT(field, help_) RN_KEY (RnDataConfig, field, RN_KEY_NODE, NULL, help_, .flags = RN_KEY_NULLABLE)
+
+static const RnKeySpec data_keys[] = {
+  RN_KEY (RnDataConfig, samples_per_gpu, RN_KEY_INT, "2", "images per training batch", .min = 1, .max = 4096),
+  RN_KEY (RnDataConfig, workers_per_gpu, RN_KEY_INT, "2", "loader threads; 0: load in the main thread", .min = 0, .max = 256),
+  RN_KEY (RnDataConfig, prefetch, RN_KEY_INT, "0", "batches that wait, ready; 0: two, or one per loader thread", .min = 0, .max = 256),
+  RN_KEY (RnDataConfig, on_error, RN_KEY_ENUM, "fail", "an unreadable image or XML ends the run, or is left out", .names = on_error_names),
+  SPLIT (train, "training set"),
+  SPLIT (val, "validation set, used while training"),
+  SPLIT (test, "test set, used by `runner eval`"),
+  { .name = "train_dataloader", .type = RN_KEY_UNUSED, .help = "no meaning here" },
+  { .name = "val_dataloader", .type = RN_KEY_UNUSED, .help = "no meaning here" },
+  { .name = "test_dataloader", .type = RN_KEY_UNUSED, .help = "no meaning here" },
+  RN_KEY_END,
+};
+
+/* ---- device --------------------------------------------------------------------------------------------------------------------------- */
+
+static RnDevice *
+open_device (const RnRunConfig *config, GError **error)
+{
+  int n_threads = config->threads > 0 ? (int) config->threads : (int) g_get_num_processors ();
+  RnDevice *device = rn_device_new_cpu (n_threads, error);
+  if (device)
+    {
+      device->prefer = config->backend.prefer;
+      device->forbid = config->backend.forbid;
+    }
+  return device;
+}
+
+RnJob *
+rn_job_new (RnNode *root, GError **error)
+{
+  g_autoptr (RnJob) job = g_new0 (RnJob, 1);
+  job->root = root;
+  rn_datasets_register ();
+  if (!rn_models_register (error) || !rn_run_config_parse (root, &job->config, error)
+      || !rn_keys_parse (data_keys, job->config.data, &job->data, NULL, error))
+    return NULL;
+  job->device = open_device (&job->config, error);
+  return job->device ? g_steal_pointer (&job) : NULL;
+}
+
+void
+rn_job_free (RnJob *job)
+{
+  if (!job)
+    return;
+  rn_programs_free (job->programs);
+  rn_model_free (job->model);
+  for (int split = 0; split < RN_SPLIT_COUNT; split++)
+    {
+      rn_sampler_free (job->samplers[split]);
+      rn_dataset_free (job->datasets[split]);
+    }
+  rn_device_free (job->device);
+  rn_keys_clear (data_keys, &job->data);
+  rn_run_config_clear (&job->config);
+  rn_node_free (job->root);
+  g_free (job);
+}
+
+/* ---- data ----------------------------------------------------------------------------------------------------------------------------- */
+
+void
+rn_job_show_progress (int done, int total, gpointer what)
+{
+  if (!isatty (STDERR_FILENO))
+    return;
+  g_printerr ("\r%s %d/%d%s", (const char *) what, done, total, done == total ? "\n" : "");
+}
+
+static void
+show_scan (const char *what, int64_t done, int64_t total, gpointer user_data)
+{
+  g_autofree char *text = g_strdup_printf ("reading %s:", what);
+  rn_job_show_progress ((int) done, (int) total, text);
+}
+
+gboolean
+rn_job_open_data (RnJob *job, RnSplit split, GError **error)
+{
+  if (job->datasets[split])
+    return TRUE;
+  const RnNode *nodes[] = { job->data.train, job->data.val, job->data.test };
+  if (!nodes[split])
+    {
+      g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_KEY, "%s: there is no data.%s",
+                   rn_node_origin (job->config.data ? job->config.data : job->root), split_names[split]);
+      return FALSE;
+    }
+  RnDatasetOptions options = {
+    .data_root = job->config.data_root,
+    .classes = job->config.classes,
+    .class_source = split == RN_SPLIT_TRAIN ? NULL : job->datasets[RN_SPLIT_TRAIN],
+    .num_classes = job->model ? rn_model_num_classes (job->model) : 0,
+    .test_mode = split != RN_SPLIT_TRAIN,
+    .on_error = (RnOnError) job->data.on_error,
+    .cache_dir = job->config.work_dir,
+    .progress = show_scan,
+  };
+  job->datasets[split] = rn_dataset_new (nodes[split], &options, error);
+  if (!job->datasets[split])
+    return FALSE;
+  gboolean training = split == RN_SPLIT_TRAIN;
+  job->samplers[split] = rn_sampler_new (training ? RN_SAMPLER_GROUP : RN_SAMPLER_SEQUENTIAL, job->datasets[split],
+                                         training ? (int) job->data.samples_per_gpu : 1, (guint64) job->config.seed);
+  return TRUE;
+}
+
+RnLoader *
+rn_job_loader (RnJob *job, RnSplit split, GError **error)
+{
+  RnTargetSpec targets = {
+    .anchors = *rn_model_anchors (job->model),
+    .assigner = *rn_model_assigner (job->model),
+    .coder = *rn_model_coder (job->model),
+    .num_classes = rn_model_num_classes (job->model),
+    .feature_sizes = (int (*) (gpointer, int, int, int (*)[2])) rn_model_feature_sizes,
+    .model = job->model,
+  };
+  RnLoaderOptions options = {
+    .n_workers = (int) job->data.workers_per_gpu,
+    .prefetch = (int) job->data.prefetch,
+    .seed = (guint64) job->config.seed,
+    .on_error = (RnOnError) job->data.on_error,
+    .targets = split == RN_SPLIT_TRAIN ? &targets : NULL,
+  };
+  return rn_loader_new (job->datasets[split], job->samplers[split], &options, error);
+}
+
+void
+rn_job_add_shapes (RnJob *job, RnSplit split, RnMode mode, GArray *shapes)
+{
+  guint n;
+  g_autofree RnBatchShape *found = rn_sampler_batch_shapes (job->samplers[split], job->datasets[split], &n);
+  for (guint i = n; i > 0; i--) /* the largest first: it decides the arena */
+    {
+      RnShape shape = { mode, rn_sampler_batch_size (job->samplers[split]), found[i - 1].height, found[i - 1].width };
+      g_array_append_val (shapes, shape);
+    }
+}
+
+/* ---- model and programs --------------------------------------------------------------------------------------------------------------- */
+
+static int
+known_num_classes (const RnJob *job)
+{
+  for (int split = 0; split < RN_SPLIT_COUNT; split++)
+    if (job->datasets[split])
+      return rn_dataset_n_classes (job->datasets[split]);
+  if (job->config.classes && rn_node_kind (job->config.classes) == RN_NODE_LIST)
+    return (int) rn_node_size (job->config.classes);
+  return 0;
+}
+
+gboolean
+rn_job_open_model (RnJob *job, GError **error)
+{
+  if (job->model)
+    return TRUE;
+  const RnNode *node = rn_run_config_need (job->root, "model", error);
+  if (!node)
+    return FALSE;
+  job->model = rn_model_new (node, known_num_classes (job), error);
+  return job->model != NULL;
+}
+
+gboolean
+rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gboolean check, GError **error)
+{
+  const RnNode *momentum = rn_node_path (job->root, "optimizer.momentum");
+  const RnNode *nesterov = rn_node_path (job->root, "optimizer.nesterov");
+  const RnNode *dampening = rn_node_path (job->root, "optimizer.dampening");
+  RnProgramsOptions options = {
+    .training = training,
+    .momentum = momentum && rn_node_kind (momentum) != RN_NODE_NULL && rn_node_as_float (momentum) != 0,
+    .nesterov = nesterov && rn_node_as_bool (nesterov),
+    .dampening = dampening ? rn_node_as_float (dampening) : 0,
+    .passes = { .fold_frozen_bn = job->config.memory.fold_frozen_bn != RN_FOLD_FALSE, .inplace = job->config.memory.inplace },
+    .plan_cache = (int) job->config.memory.plan_cache,
+    .check = check,
+  };
+  job->programs = rn_programs_new (job->model, job->device, &options, (const RnShape *) (const void *) shapes->data, (int) shapes->len, error);
+  return job->programs != NULL;
+}
