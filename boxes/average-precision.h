@@ -1,4 +1,7 @@
-/* average-precision.h: mean average precision as Pascal VOC defines it, computed as MMDetection's eval_map does. */
+/*
+ * average-precision.h: mean average precision as Pascal VOC defines it, computed as MMDetection's eval_map
+ * does.
+ */
 #ifndef BOXES_AVERAGE_PRECISION_H
 #define BOXES_AVERAGE_PRECISION_H
 
@@ -49,13 +52,12 @@ typedef struct
  * @iou_thr: an IoU (legacy, see rn_box_iou) from here on is a hit
  * @verdicts: [n_detections]
  *
- * In the order of descending score, the earlier on ties: each looks at the box that it overlaps most, the first on ties, normal boxes before difficult ones. The first to hit
- * a normal box is true, the next ones are false.
- *
- * Returns: FALSE if memory ran out
+ * In the order of descending score, the earlier on ties: each looks at the box that it overlaps most, the
+ * first on ties, normal boxes before difficult ones. The first to hit a normal box is true, the next ones are
+ * false.
  */
-gboolean rn_ap_match (const RnDetection *detections, int n_detections, const RnBox *gts, int n_gts, const RnBox *difficults, int n_difficults,
-                      float iou_thr, RnApVerdict *verdicts);
+void rn_ap_match (const RnDetection *detections, int n_detections, const RnBox *gts, int n_gts,
+                  const RnBox *difficults, int n_difficults, float iou_thr, RnApVerdict *verdicts);
 
 /* Collects the images of an evaluation. */
 typedef struct _RnApEval RnApEval;
@@ -65,10 +67,16 @@ RnApEval *rn_ap_eval_new (int num_classes, float iou_thr, RnApMode mode);
 void rn_ap_eval_free (RnApEval *eval);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnApEval, rn_ap_eval_free)
 
-/* The order of images decides between detections of the same score. RN_DATA_ERROR_FORMAT for a label outside 0..K-1 or a score that is NaN. */
+/*
+ * The order of images decides between detections of the same score. RN_DATA_ERROR_FORMAT for a label outside
+ * 0..K-1 or a score that is NaN.
+ */
 gboolean rn_ap_eval_add (RnApEval *eval, const RnApImage *image, GError **error);
 
-/* Fills @table [num_classes] (may be NULL) and gives the mean AP of the classes that have ground truth, 0 if there are none. */
+/*
+ * Fills @table [num_classes] (may be NULL) and gives the mean AP of the classes that have ground truth, 0 if
+ * there are none.
+ */
 double rn_ap_eval_finish (RnApEval *eval, RnApClass *table);
 
 G_END_DECLS

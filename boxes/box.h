@@ -1,4 +1,7 @@
-/* box.h: one axis-aligned box and its overlap with another. Pixels, x to the right, y down, corner 1 above and left of corner 2. */
+/*
+ * box.h: one axis-aligned box and its overlap with another. Pixels, x to the right, y down, corner 1 above
+ * and left of corner 2.
+ */
 #ifndef BOXES_BOX_H
 #define BOXES_BOX_H
 
@@ -42,7 +45,8 @@ rn_box_intersection (RnBox a, RnBox b, float extra)
 
 /**
  * rn_box_iou:
- * @legacy: corners are inclusive pixel indices, so widths are x2 - x1 + 1 (VOC's own evaluation); else x2 - x1
+ * @legacy: corners are inclusive pixel indices, so widths are x2 - x1 + 1 (VOC's own evaluation); else x2 -
+ *   x1
  *
  * Intersection over union in float32, as MMDetection's bbox_overlaps.
  *
@@ -77,7 +81,8 @@ rn_box_is_finite (RnBox a)
 static inline RnBox
 rn_box_clip (RnBox a, float width, float height)
 {
-  return (RnBox) { CLAMP (a.x1, 0, width), CLAMP (a.y1, 0, height), CLAMP (a.x2, 0, width), CLAMP (a.y2, 0, height) };
+  return (RnBox) { CLAMP (a.x1, 0, width), CLAMP (a.y1, 0, height),
+                   CLAMP (a.x2, 0, width), CLAMP (a.y2, 0, height) };
 }
 
 G_END_DECLS

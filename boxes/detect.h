@@ -42,13 +42,14 @@ typedef struct
  * @detections: [rule->nms.max_per_img], best first, in pixels of the original image
  * @n_detections: (out): number written; 0 is possible
  *
- * Decodes, clips, divides by the scale and then suppresses, so that overlaps are those of the original image. Ties of scores go to the
- * earlier level, then the earlier row, then the lower class.
+ * Decodes, clips, divides by the scale and then suppresses, so that overlaps are those of the original image.
+ * Ties of scores go to the earlier level, then the earlier row, then the lower class.
  *
- * Returns: RN_STATUS_OK, RN_STATUS_SHAPE for an anchor outside its level or sizes that rn_anchors_count refuses, RN_STATUS_MEMORY
+ * Returns: RN_STATUS_OK, RN_STATUS_SHAPE for an anchor outside its level or sizes that rn_anchors_count
+ * refuses, RN_STATUS_MEMORY
  */
-RnStatus rn_detect (const RnDetectRule *rule, const RnDetectImage *image, const int (*sizes)[2], const RnLevelRows *rows,
-                    RnDetection *detections, int *n_detections);
+RnStatus rn_detect (const RnDetectRule *rule, const RnDetectImage *image, const int (*sizes)[2],
+                    const RnLevelRows *rows, RnDetection *detections, int *n_detections);
 
 G_END_DECLS
 

@@ -1,4 +1,6 @@
-/* nms.h: of many overlapping candidates keeps the best ones (greedy non-maximum suppression, class by class). */
+/*
+ * nms.h: of many overlapping candidates keeps the best ones (greedy non-maximum suppression, class by class).
+ */
 #ifndef BOXES_NMS_H
 #define BOXES_NMS_H
 
@@ -23,13 +25,13 @@ typedef struct
  * @detections: [rule->max_per_img]
  * @n_detections: (out): number written
  *
- * Candidates are taken in the order of descending score, on ties of ascending box * n_classes + class. The first max_per_img survivors are
- * the detections, in this order.
+ * Candidates are taken in the order of descending score, on ties of ascending box * n_classes + class. The
+ * first max_per_img survivors are the detections, in this order.
  *
  * Returns: RN_STATUS_OK, RN_STATUS_SHAPE for negative numbers or products above 2^31-1, RN_STATUS_MEMORY
  */
-RnStatus rn_nms_multiclass (const RnNmsRule *rule, const RnBox *boxes, const float *scores, int n, int n_classes,
-                            RnDetection *detections, int *n_detections);
+RnStatus rn_nms_multiclass (const RnNmsRule *rule, const RnBox *boxes, const float *scores, int n,
+                            int n_classes, RnDetection *detections, int *n_detections);
 
 G_END_DECLS
 
