@@ -10,6 +10,7 @@
 #include <glib.h>
 #include <stdint.h>
 #include <runner/node.h>
+#include "boxes/average-precision.h"
 
 G_BEGIN_DECLS
 
@@ -70,7 +71,7 @@ const char *const *rn_dataset_class_names (const RnDataset *dataset); /* NULL-en
 /* Aspect group: 1 if width / height > 1, else 0. */
 int rn_dataset_group (const RnDataset *dataset, int64_t index);
 const char *rn_dataset_id (const RnDataset *dataset, int64_t index);   /* the line of the split list; lent */
-char *rn_dataset_path (const RnDataset *dataset, int64_t index);       /* of the image file (transfer full) */
+const char *rn_dataset_path (const RnDataset *dataset, int64_t index); /* of the image file; lent */
 void rn_dataset_image_size (const RnDataset *dataset, int64_t index, int *width, int *height); /* as decoded */
 /* Size after the transforms, padding of this image included; nothing is decoded. */
 void rn_dataset_padded_size (const RnDataset *dataset, int64_t index, int *height, int *width);
@@ -81,8 +82,8 @@ void rn_dataset_ground_truth (const RnDataset *dataset, int64_t index, RnGroundT
 guint rn_dataset_n_bases (const RnDataset *dataset);
 const RnDataset *rn_dataset_base (const RnDataset *dataset, guint i);
 
-/* "11points" if the first base lies in a folder named VOC2007, else "area". */
-const char *rn_dataset_default_ap_mode (const RnDataset *dataset);
+/* 11 points if the prefix of the first base names VOC2007, else the area. */
+RnApMode rn_dataset_default_ap_mode (const RnDataset *dataset);
 /* One line: images, objects, classes, what was filtered out. (transfer full) */
 char *rn_dataset_describe (const RnDataset *dataset);
 

@@ -39,7 +39,7 @@ typedef struct
   int prefetch;                /* batches that may wait, beside the lent one; 0: two, or one per worker if that is more */
   guint64 seed;                /* of augmentations */
   RnOnError on_error;          /* SKIP: an unreadable sample is replaced by the next index of its group, named and counted */
-  const RnTargetSpec *targets; /* NULL: test mode, no targets; ground truth is in the metas all the same */
+  const RnTargetSpec *targets; /* NULL: test mode, no targets */
 } RnLoaderOptions;
 
 /* @dataset and @sampler are lent for the life of the loader. */

@@ -1,1 +1,31 @@
-# Sources of this folder.
+librunner_internal_la_SOURCES += \
+  datasets/classes.c \
+  datasets/codec.h \
+  datasets/dataset-build.c \
+  datasets/dataset-private.h \
+  datasets/dataset.c \
+  datasets/dataset.h \
+  datasets/exif.c \
+  datasets/file.c \
+  datasets/file.h \
+  datasets/image.c \
+  datasets/image.h \
+  datasets/index.c \
+  datasets/index.h \
+  datasets/jpeg.c \
+  datasets/loader.h \
+  datasets/pipeline.c \
+  datasets/pipeline.h \
+  datasets/png.c \
+  datasets/resize.c \
+  datasets/resize.h \
+  datasets/sampler.h \
+  datasets/scan.c \
+  datasets/scan.h \
+  datasets/synth.h \
+  datasets/transform.h \
+  datasets/transforms.c \
+  datasets/voc-xml.c \
+  datasets/voc-xml.h \
+  datasets/voc.c \
+  datasets/voc.h

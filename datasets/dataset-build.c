@@ -1,0 +1,348 @@
+#define G_LOG_DOMAIN "rn-data"
+#include "config.h"
+
+#include "datasets/dataset-private.h"
+
+#include "datasets/voc.h"
+#include "runner/base/error.h"
+#include "runner/config/schema.h"
+
+#include <libxml/parser.h>
+
+#define MAX_DEPTH 8 /* of views in views */
+
+/* A kind of data set: makes a base or a view from its keys. */
+typedef struct
+{
+  RnComponent component;
+  RnDataset *(*make) (gconstpointer settings, const RnNode *node, const RnDatasetOptions *options, int depth, GError **error);
+} RnDatasetDesc;
+
+static RnDataset *dataset_build (const RnNode *node, const RnDatasetOptions *options, int depth, GError **error);
+
+/* -- Views ------------------------------------------------------------------------------------------------- */
+
+static RnDataset *
+view_new (void)
+{
+  RnDataset *view = g_new0 (RnDataset, 1);
+
+  view->parts = g_ptr_array_new_with_free_func ((GDestroyNotify) rn_dataset_free);
+  return view;
+}
+
+typedef struct
+{
+  gint64 times;
+  const RnNode *dataset;
+} Repeat;
+
+static const RnKeySpec repeat_keys[] = {
+  RN_KEY (Repeat, times, RN_KEY_INT, NULL, "how often the data set comes in one epoch", .min = 1, .max = 1e6, .flags = RN_KEY_REQUIRED),
+  RN_KEY (Repeat, dataset, RN_KEY_NODE, NULL, "the data set", .flags = RN_KEY_REQUIRED),
+  RN_KEY_END,
+};
+
+static RnDataset *
+repeat_make (gconstpointer self, const RnNode *node, const RnDatasetOptions *options, int depth, GError **error)
+{
+  const Repeat *settings = self;
+  RnDataset *part = dataset_build (settings->dataset, options, depth + 1, error);
+  g_autoptr (RnDataset) view = NULL;
+
+  if (part == NULL)
+    return NULL;
+  view = view_new ();
+  g_ptr_array_add (view->parts, part);
+  view->size = settings->times; /* becomes images once the parts are filtered */
+  return g_steal_pointer (&view);
+}
+
+static RnDataset *
+concat_list (const RnNode *list, const RnDatasetOptions *options, int depth, GError **error)
+{
+  g_autoptr (RnDataset) view = view_new ();
+
+  view->size = 1;
+  if (rn_node_kind (list) != RN_NODE_LIST || rn_node_size (list) == 0)
+    {
+      rn_node_error (list, error, "expected a list of data sets");
+      return NULL;
+    }
+  for (guint i = 0; i < rn_node_size (list); i++)
+    {
+      RnDataset *part = dataset_build (rn_node_item (list, i), options, depth + 1, error);
+
+      if (part == NULL)
+        return NULL;
+      g_ptr_array_add (view->parts, part);
+    }
+  return g_steal_pointer (&view);
+}
+
+typedef struct
+{
+  const RnNode *datasets;
+} Concat;
+
+static const RnKeySpec concat_keys[] = {
+  RN_KEY (Concat, datasets, RN_KEY_NODE, NULL, "list of data sets", .flags = RN_KEY_REQUIRED),
+  RN_KEY_END,
+};
+
+static RnDataset *
+concat_make (gconstpointer self, const RnNode *node, const RnDatasetOptions *options, int depth, GError **error)
+{
+  return concat_list (((const Concat *) self)->datasets, options, depth, error);
+}
+
+/* -- VOCDataset -------------------------------------------------------------------------------------------- */
+
+typedef struct
+{
+  char **ann_file, **img_prefix;
+  char *data_root;
+  const RnNode *pipeline, *classes;
+  gboolean filter_empty_gt;
+  gint64 min_size;
+} Voc;
+
+static const RnKeySpec voc_keys[] = {
+  RN_KEY (Voc, ann_file, RN_KEY_STRING_LIST, NULL, "split list, an image id a line; or a list of them", .flags = RN_KEY_REQUIRED),
+  RN_KEY (Voc, img_prefix, RN_KEY_STRING_LIST, NULL, "folder with JPEGImages and Annotations; one for each ann_file", .flags = RN_KEY_REQUIRED),
+  RN_KEY (Voc, pipeline, RN_KEY_NODE, NULL, "list of transforms", .flags = RN_KEY_REQUIRED),
+  RN_KEY (Voc, classes, RN_KEY_NODE, "null", "list of names, file with a name per line, or auto; null: the file's, else the 20 of VOC",
+          .flags = RN_KEY_NULLABLE),
+  RN_KEY (Voc, data_root, RN_KEY_STRING, "null", "in front of relative paths; null: the file's", .flags = RN_KEY_NULLABLE),
+  RN_KEY (Voc, filter_empty_gt, RN_KEY_BOOL, "true", "training leaves out images without an object of a known class"),
+  RN_KEY (Voc, min_size, RN_KEY_INT, "0", "training takes objects with a shorter side below it for difficult, in pixels", .max = 1e6),
+  RN_KEY_END,
+};
+
+static gboolean
+check_layout (const char *ann_file, const char *prefix, const RnNode *node, GError **error)
+{
+  g_autofree char *annotations = g_build_filename (prefix, "Annotations", NULL);
+  g_autofree char *images = g_build_filename (prefix, "JPEGImages", NULL);
+  const char *missing = !g_file_test (ann_file, G_FILE_TEST_EXISTS)       ? ann_file
+                        : !g_file_test (annotations, G_FILE_TEST_IS_DIR) ? annotations
+                        : !g_file_test (images, G_FILE_TEST_IS_DIR)      ? images
+                                                                         : NULL;
+
+  if (missing == NULL)
+    return TRUE;
+  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING,
+               "%s: no data set: %s is missing. Expected:\n"
+               "  %s  (split list, an image id a line)\n"
+               "  %s/ID.xml\n"
+               "  %s/ID.jpg  (or .jpeg, .png)\n"
+               "Paths that are relative start at data_root (--set data_root=FOLDER); `runner synth FOLDER` draws a small data set.",
+               rn_node_origin (node), missing, ann_file, annotations, images);
+  return FALSE;
+}
+
+static RnDataset *
+voc_base (const Voc *settings, guint i, const RnNode *node, const RnDatasetOptions *options, GError **error)
+{
+  g_autoptr (RnDataset) base = g_new0 (RnDataset, 1);
+  const char *root = settings->data_root != NULL ? settings->data_root : options->data_root;
+  g_autofree char *ann_file = rn_dataset_resolve_path (root, settings->ann_file[i]);
+
+  base->prefix = rn_dataset_resolve_path (root, settings->img_prefix[i]);
+  base->test_mode = options->test_mode;
+  base->filter_empty_gt = settings->filter_empty_gt;
+  base->min_size = (int) settings->min_size;
+  base->classes_node = settings->classes;
+  base->pipeline = rn_pipeline_new (settings->pipeline, options->test_mode, error);
+  if (base->pipeline == NULL || !check_layout (ann_file, base->prefix, node, error))
+    return NULL;
+  base->index = rn_voc_index (ann_file, base->prefix, options, error);
+  return base->index != NULL ? g_steal_pointer (&base) : NULL;
+}
+
+/* Several split lists are as many data sets, each filtered alone, one after the other. */
+static RnDataset *
+voc_make (gconstpointer self, const RnNode *node, const RnDatasetOptions *options, int depth, GError **error)
+{
+  const Voc *settings = self;
+  guint n = g_strv_length (settings->ann_file);
+  g_autoptr (RnDataset) view = NULL;
+
+  if (n == 0 || n != g_strv_length (settings->img_prefix))
+    {
+      rn_node_error (node, error, "needs an img_prefix for each ann_file");
+      return NULL;
+    }
+  if (n == 1)
+    return voc_base (settings, 0, node, options, error);
+  view = view_new ();
+  view->size = 1;
+  for (guint i = 0; i < n; i++)
+    {
+      RnDataset *base = voc_base (settings, i, node, options, error);
+
+      if (base == NULL)
+        return NULL;
+      g_ptr_array_add (view->parts, base);
+    }
+  return g_steal_pointer (&view);
+}
+
+/* -- Registry ---------------------------------------------------------------------------------------------- */
+
+static const RnDatasetDesc dataset_descs[] = {
+  { { "VOCDataset", "a folder in Pascal VOC's layout", sizeof (Voc), voc_keys }, voc_make },
+  { { "RepeatDataset", "a data set several times in one epoch", sizeof (Repeat), repeat_keys }, repeat_make },
+  { { "ConcatDataset", "data sets one after the other", sizeof (Concat), concat_keys }, concat_make },
+};
+
+void
+rn_datasets_register (void)
+{
+  static const RnTransformDesc *const transforms[] = {
+    &rn_transform_load_image, &rn_transform_load_annotations, &rn_transform_resize,          &rn_transform_random_flip,
+    &rn_transform_normalize,  &rn_transform_pad,              &rn_transform_format_bundle,   &rn_transform_image_to_tensor,
+    &rn_transform_collect,    &rn_transform_multi_scale_flip_aug,
+  };
+  static gsize done = 0;
+
+  if (!g_once_init_enter (&done))
+    return;
+  xmlInitParser (); /* before there are threads */
+  for (gsize i = 0; i < G_N_ELEMENTS (dataset_descs); i++)
+    rn_registry_add (rn_registry_family ("dataset"), &dataset_descs[i].component, NULL);
+  for (gsize i = 0; i < G_N_ELEMENTS (transforms); i++)
+    rn_registry_add (rn_registry_family ("transform"), &transforms[i]->component, NULL);
+  g_once_init_leave (&done, 1);
+}
+
+static RnDataset *
+dataset_build (const RnNode *node, const RnDatasetOptions *options, int depth, GError **error)
+{
+  const RnComponent *component;
+  gpointer settings;
+  RnDataset *dataset;
+
+  if (depth > MAX_DEPTH)
+    {
+      rn_node_error (node, error, "data sets are nested more than %d deep", MAX_DEPTH);
+      return NULL;
+    }
+  if (rn_node_kind (node) == RN_NODE_LIST)
+    return concat_list (node, options, depth, error);
+  settings = rn_component_new (rn_registry_family ("dataset"), node, NULL, NULL, &component, error);
+  if (settings == NULL)
+    return NULL;
+  dataset = ((const RnDatasetDesc *) component)->make (settings, node, options, depth, error);
+  rn_component_free (component, settings);
+  return dataset;
+}
+
+/* -- From parts to a whole --------------------------------------------------------------------------------- */
+
+static void
+collect_bases (RnDataset *dataset, GPtrArray *bases)
+{
+  if (dataset->parts == NULL)
+    g_ptr_array_add (bases, dataset);
+  else
+    for (guint i = 0; i < dataset->parts->len; i++)
+      collect_bases (dataset->parts->pdata[i], bases);
+}
+
+/* MMDetection's filter: small images always, images without known objects if wanted. Difficult objects count here. */
+static void
+filter_base (RnDataset *base)
+{
+  GArray *images = base->index->images;
+  guint kept = 0;
+
+  base->n_read = images->len;
+  for (guint i = 0; i < images->len && !base->test_mode; i++)
+    {
+      RnIndexImage *image = rn_index_image (base->index, i);
+
+      if (MIN (image->width, image->height) < RN_DATASET_MIN_SIDE)
+        base->n_too_small++;
+      else if (base->filter_empty_gt && image->n == 0)
+        base->n_empty++;
+      else
+        *rn_index_image (base->index, kept++) = *image;
+    }
+  if (!base->test_mode)
+    g_array_set_size (images, kept);
+  base->size = images->len;
+}
+
+static void
+mark_small_objects (RnDataset *base)
+{
+  const float (*boxes)[4] = (const float (*)[4]) (gpointer) base->index->boxes->data;
+
+  for (guint i = 0; i < base->index->boxes->len && !base->test_mode; i++)
+    if (MIN (boxes[i][2] - boxes[i][0], boxes[i][3] - boxes[i][1]) < (float) base->min_size)
+      base->index->difficult->data[i] = 1;
+}
+
+/* Views know how often, bases know how many. FALSE if an index would not fit into 31 bits. */
+static gboolean
+sum_sizes (RnDataset *dataset)
+{
+  int64_t sum = 0;
+
+  if (dataset->parts == NULL)
+    return TRUE;
+  for (guint i = 0; i < dataset->parts->len; i++)
+    {
+      RnDataset *part = dataset->parts->pdata[i];
+
+      if (!sum_sizes (part))
+        return FALSE;
+      sum += part->size;
+    }
+  return !__builtin_mul_overflow (sum, dataset->size, &dataset->size) && dataset->size <= G_MAXINT32;
+}
+
+static gboolean
+finish (RnDataset *dataset, const RnNode *config, const RnDatasetOptions *options, GError **error)
+{
+  dataset->bases = g_ptr_array_new ();
+  collect_bases (dataset, dataset->bases);
+  dataset->test_mode = options->test_mode;
+  if (!rn_dataset_settle_classes (dataset->bases, options, &dataset->classes, error))
+    return FALSE;
+  dataset->n_classes = (int) g_strv_length (dataset->classes);
+  if (options->num_classes > 0 && options->num_classes != dataset->n_classes)
+    return rn_node_error (config, error, "the model has num_classes: %d, the data set has %d classes; leave num_classes out, or set `classes:`",
+                          options->num_classes, dataset->n_classes);
+
+  for (guint i = 0; i < dataset->bases->len; i++)
+    {
+      RnDataset *base = dataset->bases->pdata[i];
+
+      mark_small_objects (base);
+      filter_base (base);
+      base->classes_node = NULL;
+      base->n_classes = dataset->n_classes;
+      if (base->classes == NULL)
+        base->classes = g_strdupv (dataset->classes);
+    }
+  if (!sum_sizes (dataset))
+    return rn_node_error (config, error, "more than %d images", G_MAXINT32);
+  if (dataset->size > 0)
+    return TRUE;
+  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY, "%s: no image is left", rn_node_origin (config));
+  return FALSE;
+}
+
+RnDataset *
+rn_dataset_new (const RnNode *config, const RnDatasetOptions *options, GError **error)
+{
+  g_autoptr (RnDataset) dataset = NULL;
+
+  rn_datasets_register ();
+  dataset = dataset_build (config, options, 0, error);
+  if (dataset == NULL || !finish (dataset, config, options, error))
+    return NULL;
+  return g_steal_pointer (&dataset);
+}

@@ -1,0 +1,259 @@
+#define G_LOG_DOMAIN "rn-data"
+#include "config.h"
+
+#include "datasets/voc.h"
+
+#include "boxes/box.h"
+#include "datasets/file.h"
+#include "datasets/image.h"
+#include "datasets/scan.h"
+#include "datasets/voc-xml.h"
+#include "runner/base/error.h"
+
+#include <string.h>
+
+#define MAX_NAMED 10 /* findings of one kind that get a line of their own */
+
+const char *const rn_voc_class_names[] = {
+  "aeroplane", "bicycle", "bird",  "boat",      "bottle",      "bus",   "car",  "cat",   "chair",     "cow", "diningtable",
+  "dog",       "horse",   "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor", NULL,
+};
+
+typedef enum
+{
+  FOUND_BAD_BOX,  /* dropped */
+  FOUND_SIZE,     /* XML and image disagree */
+  FOUND_UNREADABLE,
+  N_FOUND,
+} Finding;
+
+typedef struct
+{
+  const char *prefix;
+  char **ids;
+  RnOnError on_error;
+
+  GMutex lock; /* guards the rest */
+  RnIndex *index;
+  GHashTable *names;   /* char *, lent by the index -> index in its names + 1 */
+  int64_t found[N_FOUND];
+} Voc;
+
+/* With the lock held. */
+G_GNUC_PRINTF (3, 4) static void
+note (Voc *voc, Finding finding, const char *format, ...)
+{
+  g_autofree char *text = NULL;
+  va_list args;
+
+  if (voc->found[finding]++ >= MAX_NAMED)
+    return;
+  va_start (args, format);
+  text = g_strdup_vprintf (format, args);
+  va_end (args);
+  g_warning ("%s", text);
+}
+
+static gboolean
+is_image_of (const char *file, const char *stem)
+{
+  static const char *const endings[] = { ".jpg", ".jpeg", ".png" };
+  gsize n = strlen (stem);
+
+  if (strncmp (file, stem, n) != 0)
+    return FALSE;
+  for (gsize i = 0; i < G_N_ELEMENTS (endings); i++)
+    if (g_ascii_strcasecmp (file + n, endings[i]) == 0)
+      return TRUE;
+  return FALSE;
+}
+
+/* Tries the usual spellings first; only then is the folder searched for others (".Jpg"). */
+static char *
+find_image (const char *prefix, const char *id, GError **error)
+{
+  static const char *const endings[] = { "jpg", "JPG", "jpeg", "png" };
+  g_autofree char *stem = g_build_filename (prefix, "JPEGImages", id, NULL);
+  g_autofree char *folder = g_path_get_dirname (stem);
+  g_autofree char *base = g_path_get_basename (stem);
+  g_autoptr (GDir) dir = NULL;
+  const char *file;
+
+  for (gsize i = 0; i < G_N_ELEMENTS (endings); i++)
+    {
+      g_autofree char *path = g_strconcat (stem, ".", endings[i], NULL);
+
+      if (g_file_test (path, G_FILE_TEST_EXISTS))
+        return g_steal_pointer (&path);
+    }
+  dir = g_dir_open (folder, 0, NULL);
+  while (dir != NULL && (file = g_dir_read_name (dir)) != NULL)
+    if (is_image_of (file, base))
+      return g_build_filename (folder, file, NULL);
+  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING, "%s: no image of this name (.jpg, .jpeg or .png)", stem);
+  return NULL;
+}
+
+/* With the lock held. -1 if there are too many names. */
+static int16_t
+name_index (Voc *voc, const char *name)
+{
+  guint i = GPOINTER_TO_UINT (g_hash_table_lookup (voc->names, name));
+
+  if (i == 0)
+    {
+      char *copy = g_strdup (name);
+
+      if (voc->index->names->len >= G_MAXINT16)
+        {
+          g_free (copy);
+          return -1;
+        }
+      g_ptr_array_add (voc->index->names, copy);
+      i = voc->index->names->len;
+      g_hash_table_insert (voc->names, copy, GUINT_TO_POINTER (i));
+    }
+  return (int16_t) (i - 1);
+}
+
+static gboolean
+add_object (Voc *voc, const char *id, const RnVocObject *object, const RnIndexImage *image, GError **error)
+{
+  RnBox box = { object->box[0], object->box[1], object->box[2], object->box[3] };
+  RnBox clipped = rn_box_clip (box, (float) image->width, (float) image->height);
+  int16_t name;
+
+  if (!(clipped.x2 > clipped.x1 && clipped.y2 > clipped.y1))
+    {
+      note (voc, FOUND_BAD_BOX, "%s/Annotations/%s.xml: %s box (%g %g %g %g) dropped, it has no area inside the image of %d x %d", voc->prefix,
+            id, object->name, box.x1 + 1, box.y1 + 1, box.x2 + 1, box.y2 + 1, image->width, image->height);
+      return TRUE;
+    }
+  name = name_index (voc, object->name);
+  if (name < 0)
+    {
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: more than %d class names", voc->prefix, G_MAXINT16);
+      return FALSE;
+    }
+  rn_index_add_object (voc->index, (float[4]){ clipped.x1, clipped.y1, clipped.x2, clipped.y2 }, name, object->difficult);
+  return TRUE;
+}
+
+static gboolean
+add_image (Voc *voc, int64_t item, const char *path, int width, int height, const RnVocAnnotation *annotation, GError **error)
+{
+  RnIndexImage *image = rn_index_image (voc->index, item);
+  const char *id = voc->ids[item];
+
+  if (voc->index->strings->len > G_MAXUINT32 / 2) /* offsets in it are 32 bits */
+    {
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: too many images", voc->prefix);
+      return FALSE;
+    }
+  if (annotation->width > 0 && annotation->height > 0 && (annotation->width != width || annotation->height != height))
+    note (voc, FOUND_SIZE, "%s: the XML says %d x %d, the image is %d x %d; the image's size counts", path, annotation->width,
+          annotation->height, width, height);
+  image->width = width;
+  image->height = height;
+  image->id = rn_index_add_string (voc->index, id);
+  image->path = rn_index_add_string (voc->index, path);
+  image->first = voc->index->labels->len;
+  for (guint i = 0; i < annotation->objects->len; i++)
+    if (!add_object (voc, id, &g_array_index (annotation->objects, RnVocObject, i), image, error))
+      return FALSE;
+  image->n = voc->index->labels->len - image->first;
+  return TRUE;
+}
+
+static gboolean
+read_image (Voc *voc, int64_t item, GError **error)
+{
+  g_auto (RnVocAnnotation) annotation;
+  g_autofree char *path = NULL;
+  g_autofree char *name = g_strconcat (voc->ids[item], ".xml", NULL);
+  g_autofree char *xml = g_build_filename (voc->prefix, "Annotations", name, NULL);
+  int width, height;
+  gboolean ok;
+
+  rn_voc_annotation_init (&annotation);
+  path = find_image (voc->prefix, voc->ids[item], error);
+  if (path == NULL || !rn_image_probe_path (path, &width, &height, error) || !rn_voc_xml_parse_path (xml, &annotation, error))
+    return FALSE;
+  g_mutex_lock (&voc->lock);
+  ok = add_image (voc, item, path, width, height, &annotation, error);
+  g_mutex_unlock (&voc->lock);
+  return ok;
+}
+
+/* An image that is left out keeps width 0. */
+static gboolean
+visit (gpointer data, int64_t item, GError **error)
+{
+  Voc *voc = data;
+  g_autoptr (GError) local = NULL;
+
+  if (read_image (voc, item, &local))
+    return TRUE;
+  if (voc->on_error == RN_ON_ERROR_FAIL)
+    {
+      g_propagate_error (error, g_steal_pointer (&local));
+      return FALSE;
+    }
+  g_mutex_lock (&voc->lock);
+  rn_index_image (voc->index, item)->width = 0;
+  note (voc, FOUND_UNREADABLE, "%s; left out (on_error: skip)", local->message);
+  g_mutex_unlock (&voc->lock);
+  return TRUE;
+}
+
+static void
+drop_unread_images (RnIndex *index)
+{
+  guint kept = 0;
+
+  for (guint i = 0; i < index->images->len; i++)
+    if (rn_index_image (index, i)->width > 0)
+      *rn_index_image (index, kept++) = *rn_index_image (index, i);
+  g_array_set_size (index->images, kept);
+}
+
+static void
+report_findings (const Voc *voc)
+{
+  static const char *const texts[N_FOUND] = {
+    [FOUND_BAD_BOX] = "boxes without area inside their image dropped",
+    [FOUND_SIZE] = "images of another size than their XML says",
+    [FOUND_UNREADABLE] = "unreadable images left out",
+  };
+
+  for (int i = 0; i < N_FOUND; i++)
+    if (voc->found[i] > 0)
+      g_warning ("%s: %" G_GINT64_FORMAT " %s", voc->prefix, (gint64) voc->found[i], texts[i]);
+}
+
+RnIndex *
+rn_voc_index (const char *ann_file, const char *prefix, const RnDatasetOptions *options, GError **error)
+{
+  g_autoptr (RnIndex) index = rn_index_new ();
+  g_autoptr (GHashTable) names = g_hash_table_new (g_str_hash, g_str_equal);
+  g_auto (GStrv) ids = rn_file_read_lines (ann_file, TRUE, error);
+  Voc voc = { .prefix = prefix, .ids = ids, .on_error = options->on_error, .index = index, .names = names };
+  gboolean ok;
+
+  if (ids == NULL)
+    return NULL;
+  if (g_strv_length (ids) > G_MAXINT32 / sizeof (RnIndexImage))
+    {
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: too many lines", ann_file);
+      return NULL;
+    }
+  g_array_set_size (index->images, g_strv_length (ids));
+  g_mutex_init (&voc.lock);
+  ok = rn_scan (index->images->len, visit, &voc, prefix, options, error);
+  g_mutex_clear (&voc.lock);
+  if (!ok)
+    return NULL;
+  report_findings (&voc);
+  drop_unread_images (index);
+  return g_steal_pointer (&index);
+}
