@@ -128,6 +128,12 @@ rn_job_open_data (RnJob *job, RnSplit split, GError **error)
   return TRUE;
 }
 
+static int
+feature_sizes (gpointer model, int height, int width, int (*sizes)[2])
+{
+  return rn_model_feature_sizes (model, height, width, sizes);
+}
+
 RnLoader *
 rn_job_loader (RnJob *job, RnSplit split, GError **error)
 {
@@ -136,7 +142,7 @@ rn_job_loader (RnJob *job, RnSplit split, GError **error)
     .assigner = *rn_model_assigner (job->model),
     .coder = *rn_model_coder (job->model),
     .num_classes = rn_model_num_classes (job->model),
-    .feature_sizes = (int (*) (gpointer, int, int, int (*)[2])) rn_model_feature_sizes,
+    .feature_sizes = feature_sizes,
     .model = job->model,
   };
   RnLoaderOptions options = {

@@ -1,0 +1,51 @@
+#include "config.h"
+
+#include "runner/cli/shape.h"
+
+#include "runner/base/error.h"
+
+#include <stdio.h>
+
+#define MAX_SIDE 65536
+
+gboolean
+rn_shape_parse (const char *text, int *height, int *width, GError **error)
+{
+  int h, w, end = 0;
+  if (sscanf (text, "%5dx%5d%n", &h, &w, &end) == 2 && text[end] == '\0' && h >= 1 && w >= 1 && h <= MAX_SIDE && w <= MAX_SIDE)
+    {
+      *height = h;
+      *width = w;
+      return TRUE;
+    }
+  g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE, "--shape %s: not HEIGHTxWIDTH, such as 608x1024", text);
+  return FALSE;
+}
+
+gboolean
+rn_job_open_shapes (RnJob *job, const char *text, int batch, gboolean evaluation, gboolean check, GError **error)
+{
+  g_autoptr (GArray) shapes = g_array_new (FALSE, FALSE, sizeof (RnShape));
+  if (batch > 0)
+    job->data.samples_per_gpu = batch;
+  if (text)
+    {
+      RnShape shape = { .mode = RN_MODE_TRAIN, .n = (int) job->data.samples_per_gpu };
+      if (!rn_shape_parse (text, &shape.height, &shape.width, error))
+        return FALSE;
+      g_array_append_val (shapes, shape);
+    }
+  else
+    {
+      if (!rn_job_open_data (job, RN_SPLIT_TRAIN, error) || (evaluation && job->data.val && !rn_job_open_data (job, RN_SPLIT_VAL, error)))
+        {
+          g_prefix_error (error, "no --shape given, so the data set is asked: ");
+          return FALSE;
+        }
+      rn_job_add_shapes (job, RN_SPLIT_TRAIN, RN_MODE_TRAIN, shapes);
+      if (evaluation && job->data.val)
+        rn_job_add_shapes (job, RN_SPLIT_VAL, RN_MODE_INFER, shapes);
+    }
+  return rn_job_open_model (job, error) && rn_job_open_programs (job, shapes, TRUE, check, error)
+         && rn_programs_plan (job->programs, rn_job_show_progress, (gpointer) "planning shapes", error);
+}
