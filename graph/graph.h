@@ -64,6 +64,9 @@ typedef struct
   int turn;            /* number of forward ops; equal to ops->len until rn_pass_gradient */
   int group, block;    /* given to the ops that are added next */
   GString *scope;      /* given to the ops that are added next: see rn_graph_push_scope */
+  GArray *scope_marks; /* of gsize: length of scope before each push */
+  GArray *param_values; /* of RnValueId: the value of each parameter of the set, or RN_NO_VALUE */
+  char *fault;         /* the first fault, or NULL; rn_graph_finish_forward and rn_graph_check report it */
 } RnGraph;
 
 RnGraph *rn_graph_new (RnMode mode, RnParamSet *params);
@@ -89,7 +92,7 @@ void rn_graph_pop_scope (RnGraph *graph);
 /* ---- writing the forward part. Errors of shape are sticky: rn_graph_finish_forward reports the first one, with its scope. ---- */
 
 RnValueId rn_graph_input (RnGraph *graph, const char *name, RnTensorDesc desc);
-/* Input by name, or RN_NO_VALUE. */
+/* The first input or activation of that name, or RN_NO_VALUE. */
 RnValueId rn_graph_find_value (const RnGraph *graph, const char *name);
 void rn_graph_mark_output (RnGraph *graph, RnValueId value);
 
@@ -123,21 +126,43 @@ RnValueId rn_avg_pool2d (RnGraph *graph, RnValueId x, int kernel, int stride, gb
 /* nearest (x, to the size of fine) + fine */
 RnValueId rn_upsample_add (RnGraph *graph, RnValueId x, RnValueId fine);
 
-/* Losses: return the loss value F32[1]; in RN_MODE_TRAIN they also write the gradient of their first argument (see op.h). */
+/*
+ * Losses: return the loss value F32[1], named by the scope alone (push "loss_cls.0" before); in RN_MODE_TRAIN
+ * they also write the gradient of their first argument (see op.h).
+ */
 RnValueId rn_focal_loss (RnGraph *graph, RnValueId logits, RnValueId labels, RnValueId avg, RnValueId grad_scale, const RnFocalArgs *args);
 RnValueId rn_box_loss (RnGraph *graph, RnValueId pred, RnValueId positives, RnValueId count, RnValueId avg, RnValueId grad_scale,
                        const RnBoxArgs *args);
-/* Gives the three outputs of RN_OP_TOPK, marked as outputs, as values named NAME.index, NAME.logits, NAME.deltas. */
+/*
+ * Gives the three outputs of RN_OP_TOPK, marked as outputs, as values named NAME.index, NAME.logits and
+ * NAME.deltas (without the scope).
+ */
 void rn_topk (RnGraph *graph, const char *name, RnValueId logits, RnValueId deltas, const RnTopkArgs *args);
 
 /* FALSE when an op got shapes that do not fit; the message has scope, op and shapes. */
 gboolean rn_graph_finish_forward (RnGraph *graph, GError **error);
 
 /* ---- for passes ---- */
+/* Tensors of this size and more are refused, so that sums of sizes cannot overflow. */
+#define RN_MAX_TENSOR_BYTES ((gint64) 1 << 40)
+/* RN_NO_VALUE and a fault when @desc is empty or too large. */
 RnValueId rn_graph_add_value (RnGraph *graph, const char *name, RnTensorDesc desc, RnValueKind kind, int param);
-/* A zeroed op with all slots RN_NO_VALUE, appended; scope copied. */
+/* The value of parameter @param, added on first use. */
+RnValueId rn_graph_param_value (RnGraph *graph, int param);
+/* Notes a fault if it is the first one. */
+void rn_graph_set_fault (RnGraph *graph, const char *format, ...) G_GNUC_PRINTF (2, 3);
+/* A zeroed op, all slots RN_NO_VALUE, appended; scope copied, group and block from the graph. turn stays. */
 RnGraphOp *rn_graph_append_op (RnGraph *graph, RnOp op, const char *scope);
+/* The same before op @position; in front of turn it becomes a forward op. */
 RnGraphOp *rn_graph_insert_op (RnGraph *graph, int position, RnOp op, const char *scope);
+/* Marks op @i for removal: it becomes RN_OP_COUNT. Positions stay until rn_graph_sweep. */
+void rn_graph_drop_op (RnGraph *graph, int i);
+/* Removes the dropped ops. Their values stay, used by nobody. */
+void rn_graph_sweep (RnGraph *graph);
+/* For each value: how many input slots read it; the host's reading counts as one. (transfer full) */
+int *rn_graph_count_reads (const RnGraph *graph);
+/* For each value: the op that writes it first, or -1. (transfer full) */
+int *rn_graph_find_writers (const RnGraph *graph);
 /* Descriptors and presence bits of op @i. */
 void rn_graph_call (const RnGraph *graph, int i, RnOpCall *call);
 /* Every op's call passes rn_op_check, every value is written before it is read, each activation has one writer. NULL or the fault. (transfer full) */

@@ -1,1 +1,19 @@
 # Sources of this folder.
+librunner_internal_la_SOURCES += \
+  graph/arena-check.c graph/arena-check.h \
+  graph/build.c \
+  graph/check.c \
+  graph/executor.c graph/executor.h \
+  graph/graph.c graph/graph.h \
+  graph/params.c graph/params.h \
+  graph/pass-fold-bn.c \
+  graph/pass-freeze.c \
+  graph/pass-fuse-backward.c \
+  graph/pass-fuse.c \
+  graph/pass-gradient.c \
+  graph/pass-layout.c \
+  graph/passes.c graph/passes.h \
+  graph/placement.c \
+  graph/plan.c graph/plan.h \
+  graph/print.c \
+  graph/update-graph.c graph/update-graph.h

@@ -39,8 +39,8 @@ typedef struct
   gboolean trainable;
   gboolean is_norm, is_bias; /* for paramwise_cfg */
   RnInit init;
-  gsize value_offset;        /* bytes in values */
-  gsize grad_offset;         /* bytes in grads and momentum; trainable ones only */
+  gsize value_offset;        /* bytes in values, from rn_param_set_allocate on */
+  gsize grad_offset;         /* bytes in grads and momentum, likewise; trainable ones only */
 } RnParam;
 
 typedef struct _RnParamSet RnParamSet;
@@ -59,7 +59,10 @@ const RnParam *rn_param_set_get (const RnParamSet *set, int i);
 RnParam *rn_param_set_edit (RnParamSet *set, int i);
 int rn_param_set_find (const RnParamSet *set, const char *name); /* -1 if unknown */
 
-/* Numbers of the set. Counts are elements; bytes include the 64-byte gaps. Momentum takes rn_param_set_grad_bytes once more. */
+/*
+ * Numbers of the set. Counts are elements of weights, without buffers; bytes include the 64-byte gaps.
+ * Momentum takes rn_param_set_grad_bytes once more.
+ */
 gint64 rn_param_set_n_elements (const RnParamSet *set, gboolean trainable_only);
 int rn_param_set_n_weights (const RnParamSet *set); /* tensors of kind WEIGHT */
 gsize rn_param_set_value_bytes (const RnParamSet *set);

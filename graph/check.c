@@ -1,0 +1,141 @@
+/* check.c: rn_graph_check, the promise that every pass keeps. */
+#include "config.h"
+
+#include "graph/graph.h"
+
+typedef struct
+{
+  const RnGraph *graph;
+  gboolean *written; /* [values]: by the host or by an op before the current one */
+  int i;             /* the current op */
+} Check;
+
+static char *G_GNUC_PRINTF (2, 3) fault (const Check *check, const char *format, ...)
+{
+  const RnGraphOp *op = rn_graph_op (check->graph, check->i);
+  va_list args;
+  va_start (args, format);
+  g_autofree char *what = g_strdup_vprintf (format, args);
+  va_end (args);
+  return g_strdup_printf ("op %d, %s (%s): %s", check->i, op->scope, rn_op_name (op->op), what);
+}
+
+static gboolean
+is_of_params (const RnValue *value)
+{
+  return value->kind == RN_VALUE_PARAM || value->kind == RN_VALUE_PARAM_GRAD
+         || value->kind == RN_VALUE_MOMENTUM;
+}
+
+/* Values of the set may be seen flat, as vectors, or, with param -1, all gradients as one. */
+static char *
+check_value (const RnGraph *graph, RnValueId v)
+{
+  const RnValue *value = rn_graph_value (graph, v);
+  gboolean is_whole = value->param == -1 && value->kind == RN_VALUE_PARAM_GRAD;
+  if (value->gradient < RN_NO_VALUE || value->gradient >= (int) graph->values->len)
+    return g_strdup_printf ("value %%%d (%s): its gradient %%%d does not exist", v, value->name,
+                            value->gradient);
+  if (!is_of_params (value) || is_whole)
+    return value->param == -1 ? NULL : g_strdup_printf ("value %%%d (%s): is no parameter", v, value->name);
+  if (value->param < 0 || value->param >= rn_param_set_size (graph->params))
+    return g_strdup_printf ("value %%%d (%s): no such parameter: %d", v, value->name, value->param);
+  if (rn_desc_elements (&value->desc)
+      != rn_desc_elements (&rn_param_set_get (graph->params, value->param)->desc))
+    return g_strdup_printf ("value %%%d (%s): not the size of its parameter", v, value->name);
+  return NULL;
+}
+
+static char *
+check_inputs (const Check *check, const RnGraphOp *op)
+{
+  for (int s = 0; s < RN_OP_MAX_IN; s++)
+    {
+      RnValueId v = op->in[s];
+      if (v == RN_NO_VALUE)
+        continue;
+      if (v < 0 || v >= (int) check->graph->values->len || s >= rn_op_n_in (op->op))
+        return fault (check, "input %d: no such value or slot", s);
+      if (!check->written[v])
+        return fault (check, "%s reads %%%d (%s), which is not written yet", rn_op_in_name (op->op, s), v,
+                      rn_graph_value (check->graph, v)->name);
+    }
+  return NULL;
+}
+
+static char *
+check_outputs (Check *check, const RnGraphOp *op)
+{
+  guint updates = rn_op_update_mask (op->op);
+  for (int s = 0; s < RN_OP_MAX_OUT; s++)
+    {
+      RnValueId v = op->out[s];
+      if (v == RN_NO_VALUE)
+        continue;
+      if (v < 0 || v >= (int) check->graph->values->len || s >= rn_op_n_out (op->op))
+        return fault (check, "output %d: no such value or slot", s);
+      const RnValue *value = rn_graph_value (check->graph, v);
+      gboolean is_param = is_of_params (value);
+      gboolean is_update = (updates >> s) & 1;
+      if (is_param != is_update)
+        return fault (check, "%s must %sbe of the parameters, but is %%%d (%s)", rn_op_out_name (op->op, s),
+                      is_param ? "not " : "", v, value->name);
+      if (!is_param && check->written[v])
+        return fault (check, "%s writes %%%d (%s), which has a writer already", rn_op_out_name (op->op, s), v,
+                      value->name);
+      check->written[v] = TRUE;
+    }
+  return NULL;
+}
+
+static char *
+check_op (Check *check)
+{
+  const RnGraphOp *op = rn_graph_op (check->graph, check->i);
+  if ((guint) op->op >= RN_OP_COUNT)
+    return g_strdup_printf ("op %d, %s: no such op: %d", check->i, op->scope, (int) op->op);
+  char *found = check_inputs (check, op);
+  if (!found)
+    found = check_outputs (check, op);
+  if (found)
+    return found;
+
+  RnOpCall call;
+  rn_graph_call (check->graph, check->i, &call);
+  const char *reason = rn_op_check (&call);
+  if (!reason)
+    return NULL;
+  g_autofree char *description = rn_op_describe (&call);
+  return g_strdup_printf ("op %d, %s: %s: %s", check->i, op->scope, description, reason);
+}
+
+char *
+rn_graph_check (const RnGraph *graph)
+{
+  int n_ops = (int) graph->ops->len, n_values = (int) graph->values->len;
+  if (graph->fault)
+    return g_strdup (graph->fault);
+  if (graph->turn < 0 || graph->turn > n_ops)
+    return g_strdup_printf ("the turn is at %d of %d ops", graph->turn, n_ops);
+
+  g_autofree gboolean *written = g_new0 (gboolean, n_values);
+  for (RnValueId v = 0; v < n_values; v++)
+    {
+      char *found = check_value (graph, v);
+      if (found)
+        return found;
+      const RnValue *value = rn_graph_value (graph, v);
+      written[v] = value->kind == RN_VALUE_INPUT || is_of_params (value);
+    }
+  Check check = { .graph = graph, .written = written };
+  for (; check.i < n_ops; check.i++)
+    {
+      char *found = check_op (&check);
+      if (found)
+        return found;
+    }
+  for (RnValueId v = 0; v < n_values; v++)
+    if (rn_graph_value (graph, v)->is_output && !written[v])
+      return g_strdup_printf ("output %%%d (%s) is written by no op", v, rn_graph_value (graph, v)->name);
+  return NULL;
+}
