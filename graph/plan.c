@@ -93,9 +93,9 @@ share_storage (const RnGraph *graph, Life *lives)
       for (int o = 0; o < RN_OP_MAX_OUT; o++)
         {
           RnValueId out = op->out[o];
-          guint mask = rn_op_alias_mask (op->op, o);
-          if (out == RN_NO_VALUE || mask == 0 || !is_in_arena (rn_graph_value (graph, out)) || lives[out].first != i)
+          if (out == RN_NO_VALUE || !is_in_arena (rn_graph_value (graph, out)) || lives[out].first != i)
             continue;
+          guint mask = rn_op_alias_mask (op->op, o);
           for (int s = 0; s < RN_OP_MAX_IN; s++)
             if ((mask >> s & 1) && can_share (graph, lives, i, out, s))
               {
