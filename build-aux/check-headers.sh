@@ -1,9 +1,9 @@
 #!/bin/sh
 # Compiles each public header alone, as pedantic C11 and as C++17, as a TAP test.
+# `make check` sets RN_TEST_HEADERS (the list), RN_TEST_CC and RN_TEST_CPPFLAGS.
 #
-#   check-headers.sh HEADER...   (from the environment: CC, CXX, CPPFLAGS)
 # GLib's headers count as system headers: their pedantry is not ours.
-flags=$(printf '%s' "$CPPFLAGS" | sed 's|-I *\(/usr/[^ ]*\)|-isystem \1|g')
+flags=$(printf '%s' "$RN_TEST_CPPFLAGS" | sed 's|-I *\(/usr/[^ ]*\)|-isystem \1|g')
 n=0
 status=0
 
@@ -22,10 +22,12 @@ compile () { # DESCRIPTION COMMAND...
   fi
 }
 
+# shellcheck disable=SC2086 # a list
+set -- $RN_TEST_HEADERS
 echo "1..$(($# * 2))"
 for header; do
   # shellcheck disable=SC2086 # CC may hold options
-  compile C11 ${CC:-cc} -x c -std=c11
+  compile C11 ${RN_TEST_CC:-cc} -x c -std=c11
   if ${CXX:-c++} --version > /dev/null 2>&1; then
     # shellcheck disable=SC2086
     compile C++17 ${CXX:-c++} -x c++ -std=c++17

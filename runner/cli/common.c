@@ -78,8 +78,7 @@ new_context (const RnUsage *usage, RnOptions *options)
 {
   const GOptionEntry config_entries[] = {
     { "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->overrides,
-      "Change a value of the file: a.b=1, a.0=x, a+=x, ~a.b (deletes), +a.b=1 (new key); several may follow. "
-      "Also --cfg-options",
+      "Change the file: a.b=1, a.0=x, a+=x, ~a.b (deletes), +a.b=1 (new); alias --cfg-options",
       "KEY=VALUE..." },
     { "cfg-options", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING_ARRAY, &options->overrides, NULL, NULL },
     { NULL },

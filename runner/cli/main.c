@@ -1,6 +1,7 @@
 /* main.c: finds the subcommand and hands over. What a command does is in its cmd-NAME.c. */
 #include "config.h"
 
+#include "runner/base/log.h"
 #include "runner/base/registry.h"
 #include "runner/cli/commands.h"
 
@@ -72,8 +73,8 @@ unknown_command (const char *word)
 int
 main (int argc, char **argv)
 {
-  /* Results go to stdout, so messages must not. Numbers are read and written with a point in every locale. */
-  g_log_writer_default_set_use_stderr (TRUE);
+  /* Only the character type: numbers are read and written with a point in every locale. */
+  rn_log_init ();
   setlocale (LC_CTYPE, "");
 
   if (argc < 2)

@@ -1,1 +1,4 @@
-# Sources of this folder.
+check_PROGRAMS += tests/cli/test-configs tests/cli/test-run-config
+
+tests_cli_test_configs_SOURCES = tests/cli/test-configs.c
+tests_cli_test_run_config_SOURCES = tests/cli/test-run-config.c

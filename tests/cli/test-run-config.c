@@ -1,0 +1,194 @@
+/* The keys of the top level: what is read, what is refused, and in which words. */
+#include "config.h"
+
+#include "runner/base/error.h"
+#include "runner/config/config.h"
+#include "runner/run-config.h"
+
+#include <glib.h>
+#include <string.h>
+
+static RnNode *
+load (const char *text)
+{
+  g_autoptr (GError) error = NULL;
+  RnNode *root = rn_config_load_text (text, "t.yaml", NULL, &error);
+  g_assert_no_error (error);
+  return root;
+}
+
+static void
+assert_refused (const char *text, GQuark domain, int code, const char *words)
+{
+  g_autoptr (RnNode) root = load (text);
+  g_auto (RnRunConfig) config = { 0 };
+  g_autoptr (GError) error = NULL;
+  g_assert_false (rn_run_config_parse (root, &config, &error));
+  g_assert_error (error, domain, code);
+  g_test_message ("%s", error->message);
+  g_assert_nonnull (strstr (error->message, words));
+  g_assert_true (g_str_has_prefix (error->message, "t.yaml:"));
+}
+
+static void
+test_values (void)
+{
+  g_autoptr (RnNode) root =
+      load ("seed: 7\n"
+            "threads: 3\n"
+            "work_dir: out\n"
+            "memory: {fold_frozen_bn: false, inplace: false, workspace_limit: 64MiB, plan_cache: 2}\n"
+            "backend: {forbid: \"cpu:*\"}\n"
+            "optimizer: {type: SGD}\n");
+  g_auto (RnRunConfig) config = { 0 };
+  g_autoptr (GError) error = NULL;
+  rn_run_config_parse (root, &config, &error);
+  g_assert_no_error (error);
+  g_assert_cmpint (config.seed, ==, 7);
+  g_assert_cmpint (config.threads, ==, 3);
+  g_assert_cmpstr (config.work_dir, ==, "out");
+  g_assert_cmpstr (config.device, ==, "cpu");
+  g_assert_cmpint (config.memory.fold_frozen_bn, ==, RN_FOLD_FALSE);
+  g_assert_false (config.memory.inplace);
+  g_assert_cmpstr (config.memory.workspace_limit, ==, "64MiB");
+  g_assert_cmpint (config.memory.plan_cache, ==, 2);
+  g_assert_null (config.backend.prefer);
+  g_assert_cmpuint (g_strv_length (config.backend.forbid), ==, 1);
+  g_assert_true (config.optimizer == rn_node_get (root, "optimizer"));
+  g_assert_null (config.model);
+}
+
+static void
+test_defaults (void)
+{
+  g_autoptr (RnNode) root = load ("x_mine: {anything: [1, 2]}\n");
+  g_auto (RnRunConfig) config = { 0 };
+  g_autoptr (GError) error = NULL;
+  rn_run_config_parse (root, &config, &error);
+  g_assert_no_error (error);
+  g_assert_cmpint (config.seed, ==, 0);
+  g_assert_cmpint (config.threads, ==, g_get_num_processors ());
+  g_assert_cmpint (config.memory.fold_frozen_bn, ==, RN_FOLD_AUTO);
+  g_assert_true (config.memory.inplace);
+  g_assert_null (config.work_dir);
+}
+
+static void
+test_neutral (void)
+{
+  g_autoptr (RnNode) root = load ("fp16: null\n"
+                                  "plugins: []\n"
+                                  "load_from: null\n"
+                                  "auto_scale_lr: {enable: false, base_batch_size: 16}\n"
+                                  "model: {backbone: {with_cp: false}}\n"
+                                  "memory: {recompute: none, budget: null, offload: false}\n"
+                                  "workflow: [[train, 1]]\n"
+                                  "device: cpu\n");
+  g_auto (RnRunConfig) config = { 0 };
+  g_autoptr (GError) error = NULL;
+  rn_run_config_parse (root, &config, &error);
+  g_assert_no_error (error);
+}
+
+static void
+test_refused (void)
+{
+  static const char *const texts[] = {
+    "fp16: {loss_scale: 512.}\n",
+    "plugins: [mine.so]\n",
+    "load_from: a.pth\n",
+    "auto_scale_lr: {enable: true}\n",
+    "model: {backbone: {with_cp: true}}\n",
+    "memory: {recompute: bn_relu}\n",
+    "memory: {budget: 700MiB}\n",
+    "memory: {head: depth_first}\n",
+    "memory: {momentum: bf16}\n",
+    "memory: {update: in_backward}\n",
+    "memory: {offload: idle>16}\n",
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (texts); i++)
+    assert_refused (texts[i], RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "what works instead: ");
+}
+
+static void
+test_wrong (void)
+{
+  assert_refused ("optimiser: {type: SGD}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_KEY, "optimizer");
+  assert_refused ("memory: {inplce: true}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_KEY, "inplace");
+  assert_refused ("seed: -1\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "seed");
+  assert_refused ("workflow: [[train, 1], [val, 1]]\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE,
+                  "evaluation:");
+  assert_refused ("workflow: train\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "[[train, 1]]");
+  assert_refused ("workflow: [[train]]\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "[[train, 1]]");
+  assert_refused ("device: gpu\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "no device \"gpu\"");
+  assert_refused ("device: cuda:x\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "no device \"cuda:x\"");
+  assert_refused ("device: cuda:1\n", RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING, "--device cpu");
+}
+
+/* Keys of MMDetection's files that mean nothing here: accepted, and said to be unused. */
+static void
+test_unused (void)
+{
+  g_autoptr (RnNode) root = load ("dist_params: {backend: nccl}\n");
+  g_auto (RnRunConfig) config = { 0 };
+  g_autoptr (GError) error = NULL;
+  g_test_expect_message ("rn-config", G_LOG_LEVEL_MESSAGE, "*dist_params*not used*");
+  rn_run_config_parse (root, &config, &error);
+  g_test_assert_expected_messages ();
+  g_assert_no_error (error);
+}
+
+static void
+test_training (void)
+{
+  static const struct
+  {
+    const char *text;
+    const char *words; /* NULL: may train */
+  } cases[] = {
+    { "model: {backbone: {frozen_stages: -1, init_cfg: null}}\n", NULL },
+    { "model: {backbone: {frozen_stages: -1}}\n", NULL },
+    { "model: {backbone: {init_cfg: {type: Pretrained, checkpoint: a.pth}}}\n",
+      "model.backbone.init_cfg=null" },
+    { "model: {neck: {init_cfg: {type: Pretrained, checkpoint: a.pth}}}\n", "model.neck.init_cfg=null" },
+    { "model: {backbone: {frozen_stages: 1, init_cfg: null}}\n", "model.backbone.frozen_stages=-1" },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (RnNode) root = load (cases[i].text);
+      g_autoptr (GError) error = NULL;
+      gboolean ok = rn_run_config_check_training (root, &error);
+      g_assert_cmpint (ok, ==, cases[i].words == NULL);
+      if (ok)
+        continue;
+      g_assert_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE);
+      g_assert_nonnull (strstr (error->message, cases[i].words));
+    }
+}
+
+static void
+test_need (void)
+{
+  g_autoptr (RnNode) root = load ("model: {type: RetinaNet}\n"
+                                  "data: null\n");
+  g_autoptr (GError) error = NULL;
+  g_assert_nonnull (rn_run_config_need (root, "model", &error));
+  g_assert_no_error (error);
+  g_assert_null (rn_run_config_need (root, "data", &error));
+  g_assert_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/run-config/values", test_values);
+  g_test_add_func ("/run-config/defaults", test_defaults);
+  g_test_add_func ("/run-config/neutral", test_neutral);
+  g_test_add_func ("/run-config/refused", test_refused);
+  g_test_add_func ("/run-config/wrong", test_wrong);
+  g_test_add_func ("/run-config/unused", test_unused);
+  g_test_add_func ("/run-config/training", test_training);
+  g_test_add_func ("/run-config/need", test_need);
+  return g_test_run ();
+}
