@@ -23,7 +23,8 @@ G_BEGIN_DECLS
  */
 RnNode *rn_config_load (const char *path, const char *const *overrides, GError **error);
 /* The same for @text; @name stands for the file in messages, and `_base_` is relative to its folder. */
-RnNode *rn_config_load_text (const char *text, const char *name, const char *const *overrides, GError **error);
+RnNode *rn_config_load_text (const char *text, const char *name, const char *const *overrides,
+                             GError **error);
 
 /**
  * rn_config_set:

@@ -1,1 +1,12 @@
-# Sources of this folder.
+librunner_internal_la_SOURCES += \
+  runner/config/config.h \
+  runner/config/describe.c \
+  runner/config/dump.c \
+  runner/config/load.c \
+  runner/config/merge.c \
+  runner/config/node.c runner/config/node-private.h \
+  runner/config/override.c \
+  runner/config/reference.c \
+  runner/config/scalar.c \
+  runner/config/schema.c runner/config/schema.h \
+  runner/config/yaml.c
