@@ -25,6 +25,9 @@ gboolean rn_image_decode (FILE *file, guint8 *pixels, int width, int height, GEr
 gboolean rn_image_probe_path (const char *path, int *width, int *height, GError **error);
 gboolean rn_image_decode_path (const char *path, guint8 *pixels, int width, int height, GError **error);
 
+/* Writes @pixels [height, width, 3] as a baseline JPEG; @quality is libjpeg's, 1 to 100. G_FILE_ERROR. */
+gboolean rn_image_write_jpeg (const char *path, const guint8 *pixels, int width, int height, int quality, GError **error);
+
 G_END_DECLS
 
 #endif

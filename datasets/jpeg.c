@@ -1,8 +1,10 @@
 #include "config.h"
 
 #include "datasets/codec.h"
+#include "datasets/image.h"
 #include "runner/base/error.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -169,3 +171,78 @@ const RnCodec rn_codec_jpeg = {
   .probe = jpeg_probe,
   .decode = jpeg_decode,
 };
+
+/* -- Writing ----------------------------------------------------------------------------------------------- */
+
+typedef struct
+{
+  struct jpeg_compress_struct info;
+  struct jpeg_error_mgr errors;
+  jmp_buf leave;
+  char message[JMSG_LENGTH_MAX];
+} JpegWriter;
+
+G_NORETURN static void
+leave_writer (j_common_ptr info)
+{
+  JpegWriter *writer = info->client_data;
+
+  info->err->format_message (info, writer->message);
+  longjmp (writer->leave, 1);
+}
+
+static gboolean
+write_pixels (FILE *file, const guint8 *pixels, int width, int height, int quality, GError **error)
+{
+  JpegWriter writer;
+
+  writer.info.err = jpeg_std_error (&writer.errors);
+  writer.errors.error_exit = leave_writer;
+  writer.info.client_data = &writer;
+  if (setjmp (writer.leave) != 0)
+    {
+      jpeg_destroy_compress (&writer.info);
+      g_set_error (error, G_FILE_ERROR, G_FILE_ERROR_IO, "JPEG: %s", writer.message);
+      return FALSE;
+    }
+  jpeg_create_compress (&writer.info);
+  jpeg_stdio_dest (&writer.info, file);
+  writer.info.image_width = (JDIMENSION) width;
+  writer.info.image_height = (JDIMENSION) height;
+  writer.info.input_components = 3;
+  writer.info.in_color_space = JCS_RGB;
+  jpeg_set_defaults (&writer.info);
+  jpeg_set_quality (&writer.info, quality, TRUE);
+  jpeg_start_compress (&writer.info, TRUE);
+  while (writer.info.next_scanline < writer.info.image_height)
+    {
+      JSAMPROW row = (JSAMPROW) pixels + (gsize) writer.info.next_scanline * width * 3;
+
+      jpeg_write_scanlines (&writer.info, &row, 1);
+    }
+  jpeg_finish_compress (&writer.info);
+  jpeg_destroy_compress (&writer.info);
+  return TRUE;
+}
+
+gboolean
+rn_image_write_jpeg (const char *path, const guint8 *pixels, int width, int height, int quality, GError **error)
+{
+  FILE *file = fopen (path, "wbe");
+  gboolean ok;
+
+  if (file == NULL)
+    {
+      g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (errno), "%s: %s", path, g_strerror (errno));
+      return FALSE;
+    }
+  ok = write_pixels (file, pixels, width, height, quality, error);
+  if (fclose (file) != 0 && ok)
+    {
+      g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (errno), "%s: %s", path, g_strerror (errno));
+      return FALSE;
+    }
+  if (!ok)
+    g_prefix_error (error, "%s: ", path);
+  return ok;
+}

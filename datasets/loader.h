@@ -38,7 +38,11 @@ typedef struct
   int n_workers;               /* threads; 0: rn_loader_next works in the caller's thread */
   int prefetch;                /* batches that may wait, beside the lent one; 0: two, or one per worker if that is more */
   guint64 seed;                /* of augmentations */
-  RnOnError on_error;          /* SKIP: an unreadable sample is replaced by the next index of its group, named and counted */
+  /*
+   * SKIP: an unreadable sample is named, counted and replaced by the next index of its group. A sequential sampler's is left out: its batch
+   * is shorter, and a batch of none is passed over.
+   */
+  RnOnError on_error;
   const RnTargetSpec *targets; /* NULL: test mode, no targets */
 } RnLoaderOptions;
 

@@ -1,4 +1,6 @@
 librunner_internal_la_SOURCES += \
+  datasets/canvas.c \
+  datasets/canvas.h \
   datasets/classes.c \
   datasets/codec.h \
   datasets/dataset-build.c \
@@ -13,15 +15,18 @@ librunner_internal_la_SOURCES += \
   datasets/index.c \
   datasets/index.h \
   datasets/jpeg.c \
+  datasets/loader.c \
   datasets/loader.h \
   datasets/pipeline.c \
   datasets/pipeline.h \
   datasets/png.c \
   datasets/resize.c \
   datasets/resize.h \
+  datasets/sampler.c \
   datasets/sampler.h \
   datasets/scan.c \
   datasets/scan.h \
+  datasets/synth.c \
   datasets/synth.h \
   datasets/transform.h \
   datasets/transforms.c \

@@ -1,7 +1,7 @@
 /*
  * sampler.h: which images form which batch.
  *
- * The order of an epoch is a function of (seed, epoch), so these two numbers are the whole state of a sampler. Not thread-safe.
+ * The order of an epoch is a function of (seed, epoch), so these two numbers are the whole state of a sampler.
  */
 #ifndef RUNNER_DATASETS_SAMPLER_H
 #define RUNNER_DATASETS_SAMPLER_H
@@ -12,8 +12,11 @@ G_BEGIN_DECLS
 
 typedef enum
 {
-  RN_SAMPLER_GROUP,      /* shuffled; every batch holds images of one aspect group (GroupSampler of MMDetection) */
-  RN_SAMPLER_RANDOM,     /* shuffled, groups ignored */
+  /*
+   * Shuffled; every batch holds images of one aspect group, and random repeats fill the last batch of a group (MMDetection's GroupSampler).
+   */
+  RN_SAMPLER_GROUP,
+  RN_SAMPLER_RANDOM,     /* the same, groups ignored */
   RN_SAMPLER_SEQUENTIAL, /* in order; the last batch may be short */
 } RnSamplerKind;
 
@@ -30,11 +33,15 @@ RnSampler *rn_sampler_new_from_groups (RnSamplerKind kind, const guint8 *groups,
 void rn_sampler_free (RnSampler *sampler);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnSampler, rn_sampler_free)
 
+RnSamplerKind rn_sampler_kind (const RnSampler *sampler);
 int rn_sampler_batch_size (const RnSampler *sampler);
 /* Batches of an epoch; the same for every epoch. */
 int64_t rn_sampler_n_batches (const RnSampler *sampler);
-/* Indices of batch @i of @epoch into @indices [batch_size]; gives how many there are (batch_size but for the last sequential one). */
+/* Indices of batch @i of @epoch into @indices [batch_size]; gives how many there are (batch_size but for the last sequential one). Not thread-safe. */
 int rn_sampler_batch (RnSampler *sampler, guint64 epoch, int64_t i, int64_t *indices);
+
+/* The next index of the same group, going round; @index itself if it is the only one. Thread-safe. */
+int64_t rn_sampler_next_in_group (const RnSampler *sampler, int64_t index);
 
 /*
  * All distinct padded shapes that a batch can have: (max H, max W) over every combination that the sampler can form, sorted by area, then
