@@ -14,14 +14,6 @@ typedef struct
   const int (*valid)[2];
 } Grid;
 
-/* What is computed of an anchor and a box. */
-typedef enum
-{
-  OVERLAP_IOU,
-  OVERLAP_PART_OF_ANCHOR,
-  OVERLAP_PART_OF_BOX,
-} OverlapKind;
-
 /* Half-open range of rows or columns. */
 typedef struct
 {
@@ -32,12 +24,11 @@ typedef struct
 
 /*
  * Walks over all anchors that may overlap a box, in runs: up to RUN_MAX neighbours of one shape in one row.
- * Every IoU comes from here, through a float in memory, so that the IoU of a pair has the same bits each time.
+ * Every IoU comes from here, through a float in memory, so that a pair's IoU has the same bits each time.
  */
 typedef struct
 {
   const Grid *grid;
-  OverlapKind kind;
   RnBox box;
   int level, a, y, x;   /* of the run's first anchor */
   Span rows, cols;      /* of this level and shape */
@@ -45,7 +36,7 @@ typedef struct
 
   int64_t index;        /* number of the run's first anchor; the next ones are n_per_cell apart */
   int n;                /* anchors in the run */
-  float overlap[RUN_MAX];
+  float iou[RUN_MAX];
 } Walk;
 
 /*
@@ -79,9 +70,9 @@ walk_enter_shape (Walk *walk)
 }
 
 static Walk
-walk_start (const Grid *grid, RnBox box, OverlapKind kind)
+walk_start (const Grid *grid, RnBox box)
 {
-  Walk walk = { .grid = grid, .kind = kind, .box = box };
+  Walk walk = { .grid = grid, .box = box };
 
   if (rn_box_is_finite (box))
     walk_enter_shape (&walk);
@@ -90,26 +81,21 @@ walk_start (const Grid *grid, RnBox box, OverlapKind kind)
   return walk;
 }
 
+/* Shifts corners as rn_anchors_at does. */
 static void
 walk_compute (Walk *walk)
 {
   const RnAnchorGenerator *gen = walk->grid->gen;
+  const RnBox box = walk->box, first = rn_anchors_at (gen, walk->level, walk->y, 0, walk->a);
+  const int n = walk->n, x = walk->x, stride = gen->strides[walk->level];
+  float *iou = walk->iou;
 
-  for (int i = 0; i < walk->n; i++)
+#pragma omp simd
+  for (int i = 0; i < n; i++)
     {
-      RnBox anchor = rn_anchors_at (gen, walk->level, walk->y, walk->x + i, walk->a);
-      switch (walk->kind)
-        {
-        case OVERLAP_IOU:
-          walk->overlap[i] = rn_box_iou (anchor, walk->box, FALSE);
-          break;
-        case OVERLAP_PART_OF_ANCHOR:
-          walk->overlap[i] = rn_box_iof (anchor, walk->box);
-          break;
-        case OVERLAP_PART_OF_BOX:
-          walk->overlap[i] = rn_box_iof (walk->box, anchor);
-          break;
-        }
+      float dx = (float) ((x + i) * stride);
+      RnBox anchor = { first.x1 + dx, first.y1, first.x2 + dx, first.y2 };
+      iou[i] = rn_box_iou (anchor, box, FALSE);
     }
 }
 
@@ -201,27 +187,32 @@ begin (const Grid *grid, float *max_iou, int32_t start, int32_t *assigned)
 static void
 exclude_covered (const Grid *grid, RnBox ignore, const RnMaxIoUAssigner *assigner, float *max_iou)
 {
-  OverlapKind kind = assigner->ignore_wrt_candidates ? OVERLAP_PART_OF_ANCHOR : OVERLAP_PART_OF_BOX;
-  Walk walk = walk_start (grid, ignore, kind);
+  Walk walk = walk_start (grid, ignore);
 
   while (walk_next (&walk))
     for (int i = 0; i < walk.n; i++)
-      if (walk.overlap[i] > assigner->ignore_iof_thr)
-        max_iou[walk.index + (int64_t) i * grid->gen->n_per_cell] = NO_PART;
+      {
+        RnBox anchor = rn_anchors_at (grid->gen, walk.level, walk.y, walk.x + i, walk.a);
+        gboolean of_anchor = assigner->ignore_wrt_candidates;
+        float cover = of_anchor ? rn_box_iof (anchor, ignore) : rn_box_iof (ignore, anchor);
+
+        if (cover > assigner->ignore_iof_thr)
+          max_iou[walk.index + (int64_t) i * grid->gen->n_per_cell] = NO_PART;
+      }
 }
 
 /* Moves the anchors that @gt overlaps more than any box before to it. Returns its best IoU. */
 static float
 claim (const Grid *grid, RnBox gt, int32_t value, float *max_iou, int32_t *assigned)
 {
-  Walk walk = walk_start (grid, gt, OVERLAP_IOU);
+  Walk walk = walk_start (grid, gt);
   float best = 0;
 
   while (walk_next (&walk))
     for (int i = 0; i < walk.n; i++)
       {
         int64_t index = walk.index + (int64_t) i * grid->gen->n_per_cell;
-        float iou = walk.overlap[i];
+        float iou = walk.iou[i];
 
         if (max_iou[index] == NO_PART)
           continue;
@@ -240,7 +231,7 @@ static void
 take_best (const Grid *grid, RnBox gt, float best, gboolean all, int32_t value, const float *max_iou,
            int32_t *assigned)
 {
-  Walk walk = walk_start (grid, gt, OVERLAP_IOU);
+  Walk walk = walk_start (grid, gt);
   int64_t first = G_MAXINT64;
 
   while (walk_next (&walk))
@@ -248,7 +239,7 @@ take_best (const Grid *grid, RnBox gt, float best, gboolean all, int32_t value, 
       {
         int64_t index = walk.index + (int64_t) i * grid->gen->n_per_cell;
 
-        if (max_iou[index] == NO_PART || walk.overlap[i] != best)
+        if (max_iou[index] == NO_PART || walk.iou[i] != best)
           continue;
         first = MIN (first, index);
         if (all)

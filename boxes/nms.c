@@ -20,7 +20,7 @@ compare_candidates (const void *pa, const void *pb)
   return (a->index > b->index) - (a->index < b->index);
 }
 
-/* Writes the candidates to @candidates, unless that is NULL, in the order of their index. Returns their number. */
+/* Writes the candidates to @candidates (unless NULL) in the order of their index. Returns their number. */
 static gsize
 find_candidates (const RnBox *boxes, const float *scores, int n, int n_classes, float score_thr,
                  Candidate *candidates)
