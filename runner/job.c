@@ -66,14 +66,14 @@ rn_job_free (RnJob *job)
 {
   if (!job)
     return;
-  rn_programs_free (job->programs);
-  rn_model_free (job->model);
+  g_clear_pointer (&job->programs, rn_programs_free);
+  g_clear_pointer (&job->model, rn_model_free);
   for (int split = 0; split < RN_SPLIT_COUNT; split++)
     {
-      rn_sampler_free (job->samplers[split]);
-      rn_dataset_free (job->datasets[split]);
+      g_clear_pointer (&job->samplers[split], rn_sampler_free);
+      g_clear_pointer (&job->datasets[split], rn_dataset_free);
     }
-  rn_device_free (job->device);
+  g_clear_pointer (&job->device, rn_device_free);
   rn_keys_clear (data_keys, &job->data);
   rn_run_config_clear (&job->config);
   rn_node_free (job->root);
