@@ -19,7 +19,7 @@ typedef struct
   const char *name;       /* the value of `type:`, MMDetection's name where the meaning is the same */
   const char *summary;    /* one line */
   gsize instance_size;    /* of the struct that the keys fill */
-  const RnKeySpec *keys;
+  const RnKeySpec *keys;  /* NULL: it has none */
 } RnComponent;
 
 typedef struct _RnRegistry RnRegistry;

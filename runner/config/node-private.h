@@ -41,7 +41,7 @@ struct _RnNode
   char *key;         /* in the parent, if that is a map */
   RnNode *parent;
   const char *file; /* interned; if line is 0, the whole origin */
-  int line, column; /* from 1 */
+  int line, column; /* from 1; of the key for what stands in a map */
 };
 
 RnNode *rn_node_new (const char *file, int line, int column); /* null */

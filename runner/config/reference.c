@@ -6,9 +6,10 @@
  *   ${file.dir}          folder of the file that says so, absolute; ${file.name} "x.yaml", ${file.stem} "x"
  *   ${env:NAME:default}  environment variable; typed like plain YAML; without a default it must be set
  *
- * A text that is one reference and nothing else becomes the value itself, of any type; inside a longer text
- * scalars become text. $${ stands for ${. Names do not nest. Two stages: what depends on the file is filled
- * in when the file is read, the rest at the end.
+ * Inside [] and {} a reference needs quotes, since YAML takes its brace for a map. A text that is one
+ * reference and nothing else becomes the value itself, of any type; inside a longer text scalars become text.
+ * $${ stands for ${. Names do not nest. Two stages: what depends on the file is filled in when the file is
+ * read, the rest at the end.
  */
 #include "config.h"
 #include "runner/config/node-private.h"

@@ -389,6 +389,14 @@ rn_keys_parse (const RnKeySpec *keys, const RnNode *map, gpointer instance, cons
 
 /* Components */
 
+static const RnKeySpec *
+component_keys (const RnComponent *component)
+{
+  static const RnKeySpec none[] = { RN_KEY_END };
+
+  return component->keys ? component->keys : none;
+}
+
 static gboolean
 unknown_type (const RnRegistry *registry, const RnNode *type, const char *name, GError **error)
 {
@@ -446,7 +454,7 @@ rn_component_new (RnRegistry *registry, const RnNode *map, const char *deflt_typ
     return NULL;
 
   gpointer instance = g_malloc0 (MAX (found->instance_size, 1));
-  if (!rn_keys_parse (found->keys, map, instance, skip, error))
+  if (!rn_keys_parse (component_keys (found), map, instance, skip, error))
     {
       g_free (instance);
       return NULL;
@@ -460,6 +468,6 @@ rn_component_free (const RnComponent *component, gpointer instance)
 {
   if (!instance)
     return;
-  rn_keys_clear (component->keys, instance);
+  rn_keys_clear (component_keys (component), instance);
   g_free (instance);
 }

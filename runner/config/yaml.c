@@ -337,18 +337,14 @@ check_text (Parser *p, gsize length, GError **error)
       syntax_error (p, line, column, error, "not UTF-8 text");
       return FALSE;
     }
-  for (gsize i = 0; i < length; i++)
+  for (gsize i = 0; i < length && !p->flow; i++)
     {
-      gsize start = i, tab = length;
-
-      for (; i < length && (p->text[i] == ' ' || p->text[i] == '\t'); i++)
-        if (p->text[i] == '\t' && tab == length)
-          tab = i;
-      gboolean is_blank = i == length || strchr ("\r\n#", p->text[i]);
-      if (tab < length && !is_blank && !p->flow)
+      while (i < length && p->text[i] == ' ')
+        i++;
+      if (i < length && p->text[i] == '\t')
         {
-          locate (p->text, start, &line, &column);
-          syntax_error (p, line, tab - start + 1, error, "a tab in the indentation; use spaces");
+          locate (p->text, i, &line, &column);
+          syntax_error (p, line, column, error, "a tab in the indentation; use spaces");
           return FALSE;
         }
       while (i < length && p->text[i] != '\n')
