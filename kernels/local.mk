@@ -1,1 +1,19 @@
-# Sources of this folder.
+librunner_internal_la_SOURCES += \
+  kernels/ops.def kernels/op.h kernels/op.c kernels/op-check.c kernels/op-cost.c \
+  kernels/device.h kernels/device.c kernels/kernel-table.h kernels/kernel-table.c \
+  kernels/host-memory.h kernels/host-memory.c kernels/topk-key.h
+
+# Plain C, the oracle.
+librunner_internal_la_SOURCES += \
+  kernels/ref/conv.c kernels/ref/elementwise.c kernels/ref/losses.c kernels/ref/move.c kernels/ref/norm.c \
+  kernels/ref/optim.c kernels/ref/pool.c kernels/ref/topk.c
+
+librunner_internal_la_SOURCES += \
+  kernels/cpu/device-cpu.h kernels/cpu/device-cpu.c kernels/cpu/parallel.h kernels/cpu/planes.h kernels/cpu/vector-math.h \
+  kernels/cpu/box-loss.c kernels/cpu/elementwise.c kernels/cpu/focal.c kernels/cpu/move.c kernels/cpu/norm.c \
+  kernels/cpu/optim.c kernels/cpu/pool.c kernels/cpu/topk.c
+
+if HAVE_ONEDNN
+librunner_internal_la_SOURCES += \
+  kernels/cpu/onednn.h kernels/cpu/onednn.c kernels/cpu/weights-map.h kernels/cpu/weights-map.c kernels/cpu/conv.c
+endif

@@ -1,0 +1,230 @@
+/*
+ * norm.c: batch normalisation, two passes over memory in each direction. Own code instead of oneDNN's: it is bound by memory, the sums are
+ * in double and in an order that depends on shapes only, so bits do not depend on the number of threads.
+ *
+ * Workspace: double [planes][parts][2][b] of partial sums; double [2][stored channels]; float [4][stored channels] of coefficients.
+ */
+#include "config.h"
+
+#include "kernels/cpu/planes.h"
+#include "kernels/kernel-table.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Cells of a plane that one partial sum covers. */
+#define PART 1024
+
+typedef struct
+{
+  RnPlanes p;
+  int64_t cells, parts, stored; /* cells of a plane, parts of a plane, channels as stored */
+  double *partial, *sum, *dot;  /* per channel: sum of v, and of the second quantity */
+  float *mean, *scale, *shift, *slope;
+} Norm;
+
+static gsize
+norm_bytes (const RnTensorDesc *d)
+{
+  const RnPlanes p = rn_planes (d);
+  int64_t parts = (p.h * p.w + PART - 1) / PART, stored = p.blocks * p.b;
+  return (gsize) (p.n * parts * stored * 2 + 2 * stored) * sizeof (double) + (gsize) (4 * stored) * sizeof (float);
+}
+
+static Norm
+norm_init (const RnTensorDesc *d, void *workspace)
+{
+  Norm n = { .p = rn_planes (d) };
+  n.cells = n.p.h * n.p.w;
+  n.parts = (n.cells + PART - 1) / PART;
+  n.stored = n.p.blocks * n.p.b;
+  n.partial = workspace;
+  n.sum = n.partial + n.p.n * n.parts * n.stored * 2;
+  n.dot = n.sum + n.stored;
+  n.mean = (float *) (n.dot + n.stored);
+  n.scale = n.mean + n.stored;
+  n.shift = n.scale + n.stored;
+  n.slope = n.shift + n.stored;
+  memset (n.mean, 0, (gsize) (4 * n.stored) * sizeof (float)); /* padding channels come out as zero */
+  return n;
+}
+
+static RnStatus
+norm_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const char **reason)
+{
+  prepared->workspace_bytes = norm_bytes (&call->in[0]);
+  return RN_STATUS_OK;
+}
+
+/*
+ * sum[c] = sum of v, dot[c] = sum of v * (src - mean[c]), with v = diff or, where that is NULL, src. Products of two floats are exact in
+ * double; so is, to 1e-8 of the variance for means up to 10^4 standard deviations, the difference of E v^2 and the squared mean.
+ */
+static void
+reduce (const Norm *n, const float *src, const float *diff)
+{
+  const int64_t b = n->p.b, planes = n->p.n * n->p.blocks;
+  const float *v = diff != NULL ? diff : src;
+
+#pragma omp parallel for collapse(2) schedule(static)
+  for (int64_t plane = 0; plane < planes; plane++)
+    for (int64_t part = 0; part < n->parts; part++)
+      {
+        double *sum = n->partial + (plane * n->parts + part) * 2 * b, *dot = sum + b;
+        const float *mean = n->mean + plane % n->p.blocks * b;
+        int64_t end = MIN ((part + 1) * PART, n->cells);
+        memset (sum, 0, (gsize) (2 * b) * sizeof *sum);
+        for (int64_t cell = part * PART; cell < end; cell++)
+          {
+            int64_t at = (plane * n->cells + cell) * b;
+#pragma omp simd
+            for (int64_t c = 0; c < b; c++)
+              {
+                sum[c] += v[at + c];
+                dot[c] += (double) v[at + c] * ((double) src[at + c] - mean[c]);
+              }
+          }
+      }
+
+  memset (n->sum, 0, (gsize) (2 * n->stored) * sizeof *n->sum);
+  for (int64_t plane = 0; plane < planes; plane++)
+    for (int64_t part = 0; part < n->parts; part++)
+      for (int64_t c = 0; c < b; c++)
+        {
+          const double *sum = n->partial + (plane * n->parts + part) * 2 * b;
+          n->sum[plane % n->p.blocks * b + c] += sum[c];
+          n->dot[plane % n->p.blocks * b + c] += sum[b + c];
+        }
+}
+
+/* dst = relu? ((src - mean) * scale + shift). */
+static void
+normalise (const Norm *n, const float *src, gboolean relu, float *dst)
+{
+  const int64_t b = n->p.b, planes = n->p.n * n->p.blocks;
+
+#pragma omp parallel for collapse(2) schedule(static)
+  for (int64_t plane = 0; plane < planes; plane++)
+    for (int64_t y = 0; y < n->p.h; y++)
+      {
+        const float *mean = n->mean + plane % n->p.blocks * b, *scale = n->scale + plane % n->p.blocks * b;
+        const float *shift = n->shift + plane % n->p.blocks * b;
+        int64_t at = rn_planes_row (&n->p, plane, y);
+        for (int64_t x = 0; x < n->p.w; x++, at += b)
+#pragma omp simd
+          for (int64_t c = 0; c < b; c++)
+            {
+              float value = (src[at + c] - mean[c]) * scale[c] + shift[c];
+              dst[at + c] = relu && value < 0 ? 0 : value;
+            }
+      }
+}
+
+static RnStatus
+batch_norm_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+                void *workspace)
+{
+  const RnNormArgs *args = &call->args.norm;
+  const RnTensorDesc *d = &call->in[RN_NORM_SRC];
+  const float *src = in[RN_NORM_SRC], *gamma = in[RN_NORM_GAMMA], *beta = in[RN_NORM_BETA];
+  float *saved_mean = out[RN_NORM_SAVED_MEAN], *saved_invstd = out[RN_NORM_SAVED_INVSTD];
+  float *running_mean = out[RN_NORM_RUNNING_MEAN], *running_var = out[RN_NORM_RUNNING_VAR];
+  const double count = (double) (d->dims[0] * d->dims[2] * d->dims[3]);
+  Norm n = norm_init (d, workspace);
+
+  if (args->training)
+    reduce (&n, src, NULL);
+  for (int64_t c = 0; c < d->dims[1]; c++)
+    {
+      double mean, var;
+      if (args->training)
+        {
+          mean = n.sum[c] / count;
+          var = MAX (n.dot[c] / count - mean * mean, 0);
+          saved_mean[c] = (float) mean;
+          saved_invstd[c] = (float) (1 / sqrt (var + args->eps));
+          if (running_mean != NULL && !args->recompute)
+            {
+              double unbiased = count > 1 ? var * count / (count - 1) : var;
+              running_mean[c] = (float) ((1 - args->momentum) * (double) running_mean[c] + args->momentum * mean);
+              running_var[c] = (float) ((1 - args->momentum) * (double) running_var[c] + args->momentum * unbiased);
+            }
+        }
+      else
+        {
+          mean = ((const float *) in[RN_NORM_MEAN])[c];
+          var = ((const float *) in[RN_NORM_VAR])[c];
+        }
+      n.mean[c] = (float) mean;
+      n.scale[c] = (float) (gamma[c] / sqrt (var + args->eps));
+      n.shift[c] = beta[c];
+    }
+  normalise (&n, src, args->relu, out[RN_NORM_DST]);
+  return RN_STATUS_OK;
+}
+
+/* dx = scale * (dy - shift - (src - mean) * slope). */
+static void
+denormalise (const Norm *n, const float *src, const float *diff_dst, float *diff_src)
+{
+  const int64_t b = n->p.b, planes = n->p.n * n->p.blocks;
+
+#pragma omp parallel for collapse(2) schedule(static)
+  for (int64_t plane = 0; plane < planes; plane++)
+    for (int64_t y = 0; y < n->p.h; y++)
+      {
+        const int64_t first = plane % n->p.blocks * b;
+        const float *mean = n->mean + first, *scale = n->scale + first, *shift = n->shift + first, *slope = n->slope + first;
+        int64_t at = rn_planes_row (&n->p, plane, y);
+        for (int64_t x = 0; x < n->p.w; x++, at += b)
+#pragma omp simd
+          for (int64_t c = 0; c < b; c++)
+            diff_src[at + c] = scale[c] * (diff_dst[at + c] - shift[c] - (src[at + c] - mean[c]) * slope[c]);
+      }
+}
+
+/* The formulas are those of ref/norm.c. */
+static RnStatus
+batch_norm_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+                void *workspace)
+{
+  const RnNormArgs *args = &call->args.norm;
+  const RnTensorDesc *d = &call->in[RN_NORM_BWD_SRC];
+  const float *src = in[RN_NORM_BWD_SRC], *diff_dst = in[RN_NORM_BWD_DIFF_DST], *gamma = in[RN_NORM_BWD_GAMMA];
+  const float *mean = in[RN_NORM_BWD_MEAN], *var = in[RN_NORM_BWD_VAR];
+  float *diff_gamma = out[RN_NORM_BWD_DIFF_GAMMA], *diff_beta = out[RN_NORM_BWD_DIFF_BETA];
+  const double count = (double) (d->dims[0] * d->dims[2] * d->dims[3]);
+  Norm n = norm_init (d, workspace);
+
+  memcpy (n.mean, mean, (gsize) d->dims[1] * sizeof *mean);
+  reduce (&n, src, diff_dst);
+  for (int64_t c = 0; c < d->dims[1]; c++)
+    {
+      double invstd = args->training ? var[c] : 1 / sqrt ((double) var[c] + args->eps);
+      if (diff_gamma != NULL)
+        diff_gamma[c] += (float) (n.dot[c] * invstd);
+      if (diff_beta != NULL)
+        diff_beta[c] += (float) n.sum[c];
+      n.scale[c] = (float) (gamma[c] * invstd);
+      n.shift[c] = args->training ? (float) (n.sum[c] / count) : 0;
+      n.slope[c] = args->training ? (float) (n.dot[c] * invstd * invstd / count) : 0;
+    }
+  denormalise (&n, src, diff_dst, out[RN_NORM_BWD_DIFF_SRC]);
+  return RN_STATUS_OK;
+}
+
+const RnKernel rn_cpu_batch_norm_fwd = {
+  .op = RN_OP_BATCH_NORM_FWD,
+  .name = "cpu:batch_norm_fwd:openmp",
+  .priority = RN_PRIORITY_OPENMP,
+  .prepare = norm_prepare,
+  .run = batch_norm_fwd,
+};
+
+const RnKernel rn_cpu_batch_norm_bwd = {
+  .op = RN_OP_BATCH_NORM_BWD,
+  .name = "cpu:batch_norm_bwd:openmp",
+  .priority = RN_PRIORITY_OPENMP,
+  .prepare = norm_prepare,
+  .run = batch_norm_bwd,
+};

@@ -1,0 +1,112 @@
+/* device.c: finds the kernel of a call. */
+#define G_LOG_DOMAIN "rn-kernels"
+#include "config.h"
+
+#include "kernels/device.h"
+
+#include <string.h>
+
+/* RN_TRACE is a comma-separated list of topics. */
+static gboolean
+trace_dispatch (void)
+{
+  const char *topics = g_getenv ("RN_TRACE");
+  if (topics == NULL)
+    return FALSE;
+  g_auto (GStrv) topic = g_strsplit (topics, ",", -1);
+  return g_strv_contains ((const char *const *) topic, "dispatch");
+}
+
+static gboolean
+matches (char *const *patterns, const char *name)
+{
+  for (int i = 0; patterns != NULL && patterns[i] != NULL; i++)
+    if (g_pattern_match_simple (patterns[i], name))
+      return TRUE;
+  return FALSE;
+}
+
+/* NULL when the kernel took the call, else the reason why not. */
+static const char *
+try_kernel (RnDevice *device, const RnKernel *kernel, const RnOpCall *call, RnPrepared *prepared)
+{
+  const char *reason = NULL;
+  RnPrepared candidate = { .kernel = kernel };
+
+  if (matches (device->forbid, kernel->name))
+    return "forbidden by the configuration";
+  if (kernel->prepare != NULL)
+    {
+      RnStatus status = kernel->prepare (device, call, &candidate, &reason);
+      if (status != RN_STATUS_OK)
+        return reason != NULL ? reason : rn_status_name (status);
+    }
+  *prepared = candidate;
+  return NULL;
+}
+
+gboolean
+rn_device_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GError **error)
+{
+  g_return_val_if_fail (device != NULL && call != NULL && prepared != NULL, FALSE);
+
+  const char *reason = rn_op_check (call);
+  if (reason != NULL)
+    {
+      g_autofree char *text = rn_op_describe (call);
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s: %s", text, reason);
+      return FALSE;
+    }
+
+  g_autofree char *traced = trace_dispatch () ? rn_op_describe (call) : NULL;
+  reason = "the device has no kernel for the op";
+  for (int preferred = 1; preferred >= 0; preferred--)
+    for (int i = 0; device->kernels[i] != NULL; i++)
+      {
+        const RnKernel *kernel = device->kernels[i];
+        if (kernel->op != call->op || matches (device->prefer, kernel->name) != preferred)
+          continue;
+        const char *refusal = try_kernel (device, kernel, call, prepared);
+        if (traced != NULL && refusal != NULL)
+          g_message ("dispatch: %s: %s: no: %s", traced, kernel->name, refusal);
+        else if (traced != NULL)
+          g_message ("dispatch: %s: %s: yes", traced, kernel->name);
+        if (refusal == NULL)
+          return TRUE;
+        reason = refusal;
+      }
+
+  g_autofree char *text = rn_op_describe (call);
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s: no kernel takes it: %s", text, reason);
+  return FALSE;
+}
+
+gboolean
+rn_device_finalize (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GError **error)
+{
+  if (prepared->kernel->finalize == NULL)
+    return TRUE;
+  RnStatus status = prepared->kernel->finalize (device, call, prepared);
+  if (status == RN_STATUS_OK)
+    return TRUE;
+
+  g_autofree char *text = rn_op_describe (call);
+  g_set_error (error, RN_DEVICE_ERROR, status == RN_STATUS_MEMORY ? RN_DEVICE_ERROR_MEMORY : RN_DEVICE_ERROR_KERNEL,
+               "%s: %s: %s", text, prepared->kernel->name, rn_status_name (status));
+  return FALSE;
+}
+
+void
+rn_prepared_release (RnPrepared *prepared)
+{
+  if (prepared->kernel != NULL && prepared->kernel->release != NULL && prepared->state != NULL)
+    prepared->kernel->release (prepared->state);
+  memset (prepared, 0, sizeof *prepared);
+}
+
+void
+rn_device_free (RnDevice *device)
+{
+  if (device != NULL)
+    device->vtbl->destroy (device);
+}

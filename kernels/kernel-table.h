@@ -1,0 +1,36 @@
+/* kernel-table.h: the kernels that are compiled in. */
+#ifndef KERNELS_KERNEL_TABLE_H
+#define KERNELS_KERNEL_TABLE_H
+
+#include "kernels/device.h"
+
+G_BEGIN_DECLS
+
+/* Priorities: the first kernel that takes the call is used. */
+enum
+{
+  RN_PRIORITY_REF = 0,
+  RN_PRIORITY_OPENMP = 100,
+  RN_PRIORITY_ONEDNN = 200,
+};
+
+/* The reference kernels among rn_kernels_all (): NULL-ended. Lent. */
+const RnKernel *const *rn_kernels_ref (void);
+
+/* Every op has a reference kernel: a missing one does not link. */
+#define RN_OP(ID, name, args, n_in, n_out) extern const RnKernel rn_ref_##name;
+#include "kernels/ops.def"
+#undef RN_OP
+
+extern const RnKernel rn_onednn_conv2d_fwd, rn_onednn_conv2d_bwd_data, rn_onednn_conv2d_bwd_weights;
+
+extern const RnKernel rn_cpu_batch_norm_fwd, rn_cpu_batch_norm_bwd;
+extern const RnKernel rn_cpu_relu_fwd, rn_cpu_relu_bwd, rn_cpu_add;
+extern const RnKernel rn_cpu_max_pool_fwd, rn_cpu_max_pool_bwd, rn_cpu_avg_pool_fwd, rn_cpu_avg_pool_bwd;
+extern const RnKernel rn_cpu_upsample_fwd, rn_cpu_upsample_bwd, rn_cpu_reorder;
+extern const RnKernel rn_cpu_focal_loss, rn_cpu_box_loss;
+extern const RnKernel rn_cpu_topk, rn_cpu_grad_norm, rn_cpu_sgd;
+
+G_END_DECLS
+
+#endif

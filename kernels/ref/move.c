@@ -1,0 +1,70 @@
+/* move.c: ops that only move values: nearest upsampling with its gradient, and a change of the channel block. */
+#include "config.h"
+
+#include "kernels/kernel-table.h"
+
+#include <string.h>
+
+/* Nearest: cell @fine of @n_fine lies in cell min (floor (fine * n_coarse / n_fine), n_coarse - 1). */
+static int64_t
+coarse_of (int64_t fine, int64_t n_fine, int64_t n_coarse)
+{
+  return MIN (fine * n_coarse / n_fine, n_coarse - 1);
+}
+
+#define FOR_EACH(d, n, c, y, x)                                        \
+  for (int64_t n = 0; n < (d)->dims[0]; n++)                           \
+    for (int64_t c = 0; c < rn_desc_stored_channels (d); c++)          \
+      for (int64_t y = 0; y < (d)->dims[2]; y++)                       \
+        for (int64_t x = 0; x < (d)->dims[3]; x++)
+
+static RnStatus
+upsample_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+{
+  const RnTensorDesc *sd = &call->in[RN_UPSAMPLE_SRC], *dd = &call->out[0];
+  const float *src = in[RN_UPSAMPLE_SRC], *addend = in[RN_UPSAMPLE_ADDEND];
+  float *dst = out[0];
+
+  FOR_EACH (dd, n, c, y, x)
+    {
+      int64_t at = rn_desc_index (dd, n, c, y, x);
+      int64_t sy = coarse_of (y, dd->dims[2], sd->dims[2]), sx = coarse_of (x, dd->dims[3], sd->dims[3]);
+      dst[at] = src[rn_desc_index (sd, n, c, sy, sx)] + (addend != NULL ? addend[at] : 0);
+    }
+  return RN_STATUS_OK;
+}
+
+static RnStatus
+upsample_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+{
+  const RnTensorDesc *fine = &call->in[RN_UPSAMPLE_SRC], *coarse = &call->out[0];
+  const float *diff_fine = in[RN_UPSAMPLE_SRC], *addend = in[RN_UPSAMPLE_ADDEND];
+  float *diff_coarse = out[0];
+
+  if (addend == NULL)
+    memset (diff_coarse, 0, rn_desc_bytes (coarse));
+  else if (addend != diff_coarse)
+    memcpy (diff_coarse, addend, rn_desc_bytes (coarse));
+  FOR_EACH (fine, n, c, y, x)
+    {
+      int64_t cy = coarse_of (y, fine->dims[2], coarse->dims[2]), cx = coarse_of (x, fine->dims[3], coarse->dims[3]);
+      diff_coarse[rn_desc_index (coarse, n, c, cy, cx)] += diff_fine[rn_desc_index (fine, n, c, y, x)];
+    }
+  return RN_STATUS_OK;
+}
+
+static RnStatus
+reorder (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+{
+  const RnTensorDesc *sd = &call->in[0], *dd = &call->out[0];
+  const float *src = in[0];
+  float *dst = out[0];
+
+  FOR_EACH (dd, n, c, y, x)
+    dst[rn_desc_index (dd, n, c, y, x)] = c < dd->dims[1] ? src[rn_desc_index (sd, n, c, y, x)] : 0;
+  return RN_STATUS_OK;
+}
+
+const RnKernel rn_ref_upsample_fwd = { .op = RN_OP_UPSAMPLE_FWD, .name = "ref:upsample_fwd", .run = upsample_fwd };
+const RnKernel rn_ref_upsample_bwd = { .op = RN_OP_UPSAMPLE_BWD, .name = "ref:upsample_bwd", .run = upsample_bwd };
+const RnKernel rn_ref_reorder = { .op = RN_OP_REORDER, .name = "ref:reorder", .run = reorder };
