@@ -67,8 +67,6 @@ typedef struct
 RN_API void rn_evaluation_clear (RnEvaluation *evaluation);
 /* MMDetection's table: class, gts, dets, recall, ap, and mAP, for each threshold. (transfer full) */
 RN_API char *rn_evaluation_table (const RnEvaluation *evaluation, const char *const *class_names);
-/* "AP50", "AP75", ... of score @i. (transfer full) */
-RN_API char *rn_evaluation_metric_name (const RnEvaluation *evaluation, guint i);
 
 RN_API gboolean rn_runner_can_evaluate (const RnRunner *runner); /* there is a validation set */
 /* Runs the validation set through the model. FALSE without error when a signal broke it off. @result is filled on success only. */
@@ -95,6 +93,7 @@ RN_API void rn_runner_request_checkpoint (RnRunner *runner, RnHook *hook, const 
 
 /* ---- Log ---- */
 
+RN_API gint64 rn_runner_log_interval (const RnRunner *runner); /* of log_config: for loggers without one of their own */
 /* What is kept of every logged value; at least @n_iters iterations. Call it in init. */
 RN_API void rn_runner_reserve_log (RnRunner *runner, gint64 n_iters);
 /* Called once for each value of the last @n_iters iterations, with their mean, in the order of first use. */
@@ -106,7 +105,7 @@ RN_API RnRecord *rn_runner_describe (const RnRunner *runner);
 RN_API const char *rn_runner_timestamp (const RnRunner *runner);
 /* Resident memory of the process in bytes, now and at its peak; 0 where the system does not say. */
 RN_API void rn_runner_memory (const RnRunner *runner, guint64 *current, guint64 *peak);
-/* An evaluation's result, for loggers that come later in the same stage: rn_runner_take_scores gives it once. (transfer full) */
+/* An evaluation's result, for the loggers, which come later in the same stage. @scores: (transfer full) */
 RN_API void rn_runner_put_scores (RnRunner *runner, RnRecord *scores);
 RN_API const RnRecord *rn_runner_scores (const RnRunner *runner); /* (nullable) of this stage; lent */
 

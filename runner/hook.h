@@ -76,11 +76,14 @@ struct _RnHook
 {
   const RnHookDesc *desc;
   int priority;
+  const RnNode *config; /* what it was made from, for rn_node_error in init; NULL: nothing but defaults */
   gpointer reserved[2];
 };
 
 /* FALSE with @error stops the run. The message gets the hook's name and the stage in front. */
 typedef gboolean (*RnHookFunc) (RnHook *hook, RnRunner *runner, GError **error);
+/* Sets such an error. Always returns FALSE. */
+RN_API gboolean rn_hook_error (GError **error, const char *format, ...) G_GNUC_PRINTF (2, 3);
 
 /* Zero means absent. Give the members in this order, which C++ asks for. */
 struct _RnHookDesc
@@ -140,9 +143,9 @@ RN_API const RnBatch *rn_runner_batch (const RnRunner *runner);             /* t
 RN_API double rn_runner_loss (const RnRunner *runner, const char *name);
 RN_API double rn_runner_lr (const RnRunner *runner); /* of the first parameter group */
 
-/* Adds a value to the log; lines show the mean over their iterations. Names are kept: lr, time, data_time and loss* are the runner's. */
+/* Adds a value to the log; lines show the mean over their iterations. Names are kept: loss, loss_* and *_time are the runner's. */
 RN_API void rn_runner_log (RnRunner *runner, const char *name, double value);
-/* Ends the run after this iteration, as if it were finished but for what max_iters decides. */
+/* Ends the run after this iteration; a checkpoint is saved. */
 RN_API void rn_runner_stop (RnRunner *runner);
 
 /* ---- Records: ordered names with numbers, texts and lists of numbers; hook states and log lines ---- */
@@ -157,6 +160,9 @@ RN_API void rn_record_set_float (RnRecord *record, const char *name, double valu
 RN_API void rn_record_set_string (RnRecord *record, const char *name, const char *value);
 RN_API void rn_record_set_floats (RnRecord *record, const char *name, const double *values, gsize n);
 
+RN_API guint rn_record_size (const RnRecord *record);
+RN_API const char *rn_record_name (const RnRecord *record, guint i); /* in order; lent */
+RN_API gboolean rn_record_is_float (const RnRecord *record, const char *name);
 /* An absent name, or one of another kind, gives @deflt or NULL. An int may be read as a float. */
 RN_API gint64 rn_record_int (const RnRecord *record, const char *name, gint64 deflt);
 RN_API double rn_record_float (const RnRecord *record, const char *name, double deflt);

@@ -6,3 +6,26 @@ pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = runner/runner-1.pc
 
 librunner_internal_la_SOURCES += runner/run-config.c runner/run-config.h
+librunner_internal_la_SOURCES += \
+  runner/job.c runner/job.h \
+  runner/programs-private.h runner/programs-run.c runner/programs.c runner/programs.h \
+  runner/random-batch.c runner/random-batch.h
+librunner_internal_la_SOURCES += \
+  runner/checkpoint-list.c runner/checkpoint-list.h \
+  runner/checkpoint.c runner/checkpoint.h \
+  runner/crc32c.c runner/crc32c.h \
+  runner/eval-table.c \
+  runner/evaluate.c runner/evaluate.h \
+  runner/hook-list.c runner/hook-list.h \
+  runner/log-buffer.c runner/log-buffer.h \
+  runner/loop.c \
+  runner/optimizer.c runner/optimizer.h \
+  runner/param-io.c runner/param-io.h \
+  runner/process-memory.c runner/process-memory.h \
+  runner/record.c runner/record.h \
+  runner/resume.c \
+  runner/runner-private.h runner/runner.c runner/runner.h \
+  runner/safetensors-format.h runner/safetensors-writer.c runner/safetensors.c runner/safetensors.h \
+  runner/task.h \
+  runner/train-task.c runner/train-task.h \
+  runner/training-hooks.c

@@ -1,0 +1,155 @@
+/* checkpoint.c: writes checkpoints: what is in one is listed in write_metadata. */
+#define G_LOG_DOMAIN "rn-runner"
+#include "config.h"
+
+#include "runner/checkpoint.h"
+
+#include "runner/base/error.h"
+#include "runner/checkpoint-list.h"
+#include "runner/runner-private.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+static void
+set_record (RnSafetensorsWriter *writer, const char *key, const RnRecord *record)
+{
+  g_autofree char *json = rn_record_to_json (record, 17);
+  rn_safetensors_writer_set_metadata (writer, key, json);
+}
+
+static void
+set_counters (RnRunner *runner, RnSafetensorsWriter *writer)
+{
+  g_autoptr (RnRecord) record = rn_record_new ();
+  rn_record_set_int (record, "iter", runner->now.iter);
+  rn_record_set_int (record, "epoch", runner->now.epoch);
+  rn_record_set_int (record, "inner_iter", runner->now.inner_iter);
+  rn_record_set_int (record, "opt_step", runner->now.opt_step);
+  set_record (writer, RN_CHECKPOINT_COUNTERS, record);
+}
+
+/* Batches and augmentations are functions of (seed, epoch, position), so this is all the state that data and random numbers have. */
+static void
+set_sampler (RnRunner *runner, RnSafetensorsWriter *writer)
+{
+  g_autoptr (RnRecord) record = rn_record_new ();
+  rn_record_set_string (record, "generator", "philox4x32-10");
+  rn_record_set_int (record, "seed", (gint64) runner->task->seed);
+  rn_record_set_int (record, "epoch", runner->now.epoch);
+  rn_record_set_int (record, "next_batch", runner->now.inner_iter);
+  rn_record_set_int (record, "batch_size", runner->task->batch_size);
+  rn_record_set_int (record, "epoch_length", runner->task->epoch_length);
+  set_record (writer, RN_CHECKPOINT_SAMPLER, record);
+}
+
+static void
+set_log (RnRunner *runner, RnSafetensorsWriter *writer)
+{
+  for (guint i = 0; i < rn_log_buffer_size (runner->log); i++)
+    {
+      g_autoptr (RnRecord) window = rn_log_buffer_save (runner->log, i);
+      g_autofree char *key = g_strdup_printf (RN_CHECKPOINT_LOG "%04u/%s", i, rn_log_buffer_name (runner->log, i));
+      set_record (writer, key, window);
+    }
+}
+
+static void
+write_metadata (RnRunner *runner, RnSafetensorsWriter *writer)
+{
+  g_autofree char *classes = g_strjoinv ("\n", (char **) runner->task->class_names);
+
+  rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_FORMAT, RN_CHECKPOINT_FORMAT_NAME);
+  rn_safetensors_writer_set_metadata (writer, "version", PACKAGE_VERSION);
+  rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_DEVICE, runner->task->device);
+  rn_safetensors_writer_set_metadata (writer, "classes", classes);
+  set_counters (runner, writer);
+  set_sampler (runner, writer);
+  rn_hook_list_save (runner->hooks, writer);
+  set_log (runner, writer);
+  rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_CONFIG, runner->config_text);
+}
+
+static gboolean
+write_checkpoint (RnRunner *runner, const char *path, gboolean with_optimizer, GError **error)
+{
+  g_autoptr (RnSafetensorsWriter) writer = rn_safetensors_writer_new ();
+
+  write_metadata (runner, writer);
+  runner->task->vtbl->add_tensors (runner->task, writer, with_optimizer);
+  return rn_safetensors_writer_save (writer, path, error);
+}
+
+static gboolean
+save_regular (RnRunner *runner, const RnCheckpointRequest *request, GError **error)
+{
+  g_autofree char *dir = request->dir != NULL ? g_canonicalize_filename (request->dir, NULL) : NULL;
+  g_autofree char *entry = dir != NULL ? g_build_filename (dir, request->name, NULL) : g_strdup (request->name);
+  g_autofree char *path = rn_checkpoint_list_path (runner->work_dir, entry);
+
+  if (dir != NULL && g_mkdir_with_parents (dir, 0777) != 0)
+    {
+      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE, "%s: %s", dir, g_strerror (errno));
+      return FALSE;
+    }
+  if (!write_checkpoint (runner, path, request->save_optimizer, error)
+      || !rn_checkpoint_list_add (runner->kept, runner->work_dir, entry, request->max_keep, error))
+    return FALSE;
+  runner->saved_at = runner->now;
+  g_message ("saved %s", path);
+  return TRUE;
+}
+
+static gboolean
+save_best (RnRunner *runner, const RnCheckpointRequest *request, GError **error)
+{
+  const char *dir = request->dir != NULL ? request->dir : runner->work_dir;
+  g_autofree char *path = g_build_filename (dir, request->name, NULL);
+
+  if (!write_checkpoint (runner, path, request->save_optimizer, error))
+    return FALSE;
+  g_message ("saved %s", path);
+  if (request->replaces == NULL || strcmp (request->replaces, request->name) == 0)
+    return TRUE;
+  g_autofree char *old = g_build_filename (dir, request->replaces, NULL);
+  if (g_unlink (old) != 0 && errno != ENOENT)
+    g_warning ("%s: not deleted: %s", old, g_strerror (errno));
+  return TRUE;
+}
+
+static gboolean
+flush_kind (RnRunner *runner, gboolean is_best, GError **error)
+{
+  for (guint i = 0; i < runner->pending->len; i++)
+    {
+      const RnPendingCheckpoint *pending = g_ptr_array_index (runner->pending, i);
+      if (pending->request.is_best != is_best)
+        continue;
+      if (!(is_best ? save_best : save_regular) (runner, &pending->request, error))
+        {
+          g_prefix_error (error, "%s: %s: ", pending->hook->desc->name, rn_stage_name (pending->stage));
+          return FALSE;
+        }
+    }
+  return TRUE;
+}
+
+gboolean
+rn_runner_flush_checkpoints (RnRunner *runner, GError **error)
+{
+  gboolean is_ok = flush_kind (runner, TRUE, error) && flush_kind (runner, FALSE, error);
+  g_ptr_array_set_size (runner->pending, 0);
+  return is_ok;
+}
+
+gboolean
+rn_runner_save_interrupted (RnRunner *runner, GError **error)
+{
+  g_autofree char *name = g_strdup_printf ("iter_%" G_GINT64_FORMAT ".safetensors", runner->now.iter);
+  RnCheckpointRequest request = { .name = name, .save_optimizer = TRUE };
+
+  if (memcmp (&runner->saved_at, &runner->now, sizeof runner->now) == 0)
+    return TRUE;
+  return save_regular (runner, &request, error);
+}

@@ -1,0 +1,165 @@
+#include "config.h"
+
+#include "runner/evaluate.h"
+
+#include "boxes/average-precision.h"
+#include "runner/base/signals.h"
+
+/* Ground truth of one image, as the evaluation wants it. */
+typedef struct
+{
+  GArray *boxes, *labels, *difficults, *difficult_labels;
+} Truth;
+
+static void
+truth_init (Truth *truth)
+{
+  truth->boxes = g_array_new (FALSE, FALSE, sizeof (RnBox));
+  truth->labels = g_array_new (FALSE, FALSE, sizeof (int32_t));
+  truth->difficults = g_array_new (FALSE, FALSE, sizeof (RnBox));
+  truth->difficult_labels = g_array_new (FALSE, FALSE, sizeof (int32_t));
+}
+
+static void
+truth_clear (Truth *truth)
+{
+  g_array_unref (truth->boxes);
+  g_array_unref (truth->labels);
+  g_array_unref (truth->difficults);
+  g_array_unref (truth->difficult_labels);
+}
+
+static void
+truth_fill (Truth *truth, const RnDataset *dataset, int64_t index)
+{
+  RnGroundTruth found;
+
+  g_array_set_size (truth->boxes, 0);
+  g_array_set_size (truth->labels, 0);
+  g_array_set_size (truth->difficults, 0);
+  g_array_set_size (truth->difficult_labels, 0);
+  rn_dataset_ground_truth (dataset, index, &found);
+  for (int i = 0; i < found.n; i++)
+    {
+      const float *b = found.boxes[i];
+      RnBox box = { b[0], b[1], b[2], b[3] };
+      int32_t label = found.labels[i];
+      g_array_append_val (found.difficult[i] ? truth->difficults : truth->boxes, box);
+      g_array_append_val (found.difficult[i] ? truth->difficult_labels : truth->labels, label);
+    }
+}
+
+static gboolean
+add_image (GPtrArray *evals, const Truth *truth, const GArray *detections, GError **error)
+{
+  RnApImage image = {
+    .detections = (const RnDetection *) (gconstpointer) detections->data,
+    .n_detections = (int) detections->len,
+    .gts = (const RnBox *) (gconstpointer) truth->boxes->data,
+    .gt_labels = (const int32_t *) (gconstpointer) truth->labels->data,
+    .n_gts = (int) truth->boxes->len,
+    .difficults = (const RnBox *) (gconstpointer) truth->difficults->data,
+    .difficult_labels = (const int32_t *) (gconstpointer) truth->difficult_labels->data,
+    .n_difficults = (int) truth->difficults->len,
+  };
+
+  for (guint i = 0; i < evals->len; i++)
+    if (!rn_ap_eval_add (g_ptr_array_index (evals, i), &image, error))
+      return FALSE;
+  return TRUE;
+}
+
+static void
+unref_detections (GArray **detections, int n)
+{
+  for (int i = 0; i < n; i++)
+    g_array_unref (detections[i]);
+}
+
+static gboolean
+run_batch (RnPrograms *programs, const RnDataset *dataset, const RnBatch *batch, GPtrArray *evals, Truth *truth, RnDetectionFunc func,
+           gpointer user_data, GError **error)
+{
+  g_autofree GArray **detections = g_new0 (GArray *, batch->n);
+  gboolean is_ok = TRUE;
+
+  if (!rn_programs_infer (programs, batch, detections, error))
+    return FALSE;
+  for (int i = 0; is_ok && i < batch->n; i++)
+    {
+      truth_fill (truth, dataset, batch->metas[i].index);
+      is_ok = add_image (evals, truth, detections[i], error)
+              && (func == NULL || func (&batch->metas[i], detections[i], user_data, error));
+    }
+  unref_detections (detections, batch->n);
+  return is_ok;
+}
+
+static gboolean
+run_all (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, GPtrArray *evals, RnDetectionFunc func, gpointer user_data,
+         GError **error)
+{
+  Truth truth;
+  gboolean is_ok = TRUE;
+  const RnBatch *batch = NULL;
+  GError *cause = NULL;
+
+  truth_init (&truth);
+  rn_loader_start (loader, 0, 0);
+  while (is_ok && rn_signals_pending () == 0 && (batch = rn_loader_next (loader, &cause)) != NULL)
+    {
+      is_ok = run_batch (programs, dataset, batch, evals, &truth, func, user_data, &cause);
+      rn_loader_release (loader, batch);
+    }
+  truth_clear (&truth);
+  if (cause != NULL)
+    g_propagate_error (error, cause);
+  return is_ok && cause == NULL && rn_signals_pending () == 0;
+}
+
+static void
+score_clear (gpointer data)
+{
+  g_array_unref (((RnIouScore *) data)->classes);
+}
+
+static void
+finish (GPtrArray *evals, const RnEvalOptions *options, int n_classes, RnEvaluation *result)
+{
+  g_autofree RnApClass *table = g_new0 (RnApClass, n_classes);
+
+  result->scores = g_array_new (FALSE, FALSE, sizeof (RnIouScore));
+  g_array_set_clear_func (result->scores, score_clear);
+  result->map = 0;
+  for (guint i = 0; i < evals->len; i++)
+    {
+      RnIouScore score = { .iou_thr = options->iou_thrs[i], .classes = g_array_new (FALSE, FALSE, sizeof (RnClassScore)) };
+      score.map = rn_ap_eval_finish (g_ptr_array_index (evals, i), table);
+      for (int k = 0; k < n_classes; k++)
+        {
+          RnClassScore class = { k, table[k].n_gts, table[k].n_dets, table[k].recall, (double) table[k].ap };
+          g_array_append_val (score.classes, class);
+        }
+      g_array_append_val (result->scores, score);
+      result->map += score.map / evals->len;
+    }
+}
+
+gboolean
+rn_evaluate (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, const RnEvalOptions *options, RnDetectionFunc func,
+             gpointer user_data, RnEvaluation *result, GError **error)
+{
+  int n_classes = rn_model_num_classes (rn_programs_model (programs));
+  RnApMode mode = options->mode == RN_EVAL_11POINTS ? RN_AP_11POINTS
+                  : options->mode == RN_EVAL_AREA   ? RN_AP_AREA
+                                                    : rn_dataset_default_ap_mode (dataset);
+  g_autoptr (GPtrArray) evals = g_ptr_array_new_with_free_func ((GDestroyNotify) rn_ap_eval_free);
+
+  for (gsize i = 0; i < options->n_iou_thrs; i++)
+    g_ptr_array_add (evals, rn_ap_eval_new (n_classes, (float) options->iou_thrs[i], mode));
+  if (!run_all (programs, dataset, loader, evals, func, user_data, error))
+    return FALSE;
+  finish (evals, options, n_classes, result);
+  result->n_images = rn_dataset_size (dataset);
+  return TRUE;
+}

@@ -1,0 +1,158 @@
+#include "config.h"
+
+#include "runner/log-buffer.h"
+
+#include "runner/record.h"
+
+#include <string.h>
+
+typedef struct
+{
+  gint64 iter;
+  double value;
+} Entry;
+
+typedef struct
+{
+  char *name;
+  Entry *ring;
+  gint64 head, count; /* of the oldest entry; entries */
+} Window;
+
+struct _RnLogBuffer
+{
+  gint64 capacity; /* entries of each ring */
+  GPtrArray *windows;
+};
+
+static void
+window_free (gpointer data)
+{
+  Window *window = data;
+  g_free (window->name);
+  g_free (window->ring);
+  g_free (window);
+}
+
+RnLogBuffer *
+rn_log_buffer_new (void)
+{
+  RnLogBuffer *buffer = g_new0 (RnLogBuffer, 1);
+  buffer->capacity = 1;
+  buffer->windows = g_ptr_array_new_with_free_func (window_free);
+  return buffer;
+}
+
+void
+rn_log_buffer_free (RnLogBuffer *buffer)
+{
+  if (buffer == NULL)
+    return;
+  g_ptr_array_unref (buffer->windows);
+  g_free (buffer);
+}
+
+void
+rn_log_buffer_reserve (RnLogBuffer *buffer, gint64 n_iters)
+{
+  g_return_if_fail (buffer->windows->len == 0);
+  buffer->capacity = MAX (buffer->capacity, n_iters);
+}
+
+static const Entry *
+entry_at (const RnLogBuffer *buffer, const Window *window, gint64 i)
+{
+  return &window->ring[(window->head + i) % buffer->capacity];
+}
+
+static Window *
+get_window (RnLogBuffer *buffer, const char *name)
+{
+  for (guint i = 0; i < buffer->windows->len; i++)
+    {
+      Window *window = g_ptr_array_index (buffer->windows, i);
+      if (strcmp (window->name, name) == 0)
+        return window;
+    }
+  Window *window = g_new0 (Window, 1);
+  window->name = g_strdup (name);
+  window->ring = g_new (Entry, buffer->capacity);
+  g_ptr_array_add (buffer->windows, window);
+  return window;
+}
+
+void
+rn_log_buffer_push (RnLogBuffer *buffer, const char *name, gint64 iter, double value)
+{
+  Window *window = get_window (buffer, name);
+  if (window->count == buffer->capacity)
+    {
+      window->head = (window->head + 1) % buffer->capacity;
+      window->count--;
+    }
+  Entry *entry = &window->ring[(window->head + window->count++) % buffer->capacity];
+  entry->iter = iter;
+  entry->value = value;
+}
+
+void
+rn_log_buffer_foreach (const RnLogBuffer *buffer, gint64 end, gint64 n_iters, RnLogFunc func, gpointer user_data)
+{
+  for (guint w = 0; w < buffer->windows->len; w++)
+    {
+      const Window *window = g_ptr_array_index (buffer->windows, w);
+      double sum = 0;
+      gint64 n = 0;
+      for (gint64 i = 0; i < window->count; i++)
+        {
+          const Entry *entry = entry_at (buffer, window, i);
+          if (entry->iter < end - n_iters || entry->iter >= end)
+            continue;
+          sum += entry->value;
+          n++;
+        }
+      if (n > 0)
+        func (window->name, sum / (double) n, user_data);
+    }
+}
+
+guint
+rn_log_buffer_size (const RnLogBuffer *buffer)
+{
+  return buffer->windows->len;
+}
+
+const char *
+rn_log_buffer_name (const RnLogBuffer *buffer, guint i)
+{
+  return ((const Window *) g_ptr_array_index (buffer->windows, i))->name;
+}
+
+RnRecord *
+rn_log_buffer_save (const RnLogBuffer *buffer, guint i)
+{
+  const Window *window = g_ptr_array_index (buffer->windows, i);
+  g_autofree double *iters = g_new (double, window->count), *values = g_new (double, window->count);
+
+  for (gint64 k = 0; k < window->count; k++)
+    {
+      iters[k] = (double) entry_at (buffer, window, k)->iter; /* exact below 2^53 */
+      values[k] = entry_at (buffer, window, k)->value;
+    }
+  RnRecord *record = rn_record_new ();
+  rn_record_set_floats (record, "iters", iters, (gsize) window->count);
+  rn_record_set_floats (record, "values", values, (gsize) window->count);
+  return record;
+}
+
+void
+rn_log_buffer_load (RnLogBuffer *buffer, const char *name, const RnRecord *window)
+{
+  gsize n_iters, n_values;
+  const double *iters = rn_record_floats (window, "iters", &n_iters);
+  const double *values = rn_record_floats (window, "values", &n_values);
+
+  for (gsize i = 0; i < MIN (n_iters, n_values); i++)
+    if (iters[i] >= 0 && iters[i] < 0x1p53)
+      rn_log_buffer_push (buffer, name, (gint64) iters[i], values[i]);
+}

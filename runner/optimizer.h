@@ -1,0 +1,33 @@
+/* optimizer.h: the `optimizer:` part of the configuration. */
+#ifndef RUNNER_OPTIMIZER_H
+#define RUNNER_OPTIMIZER_H
+
+#include <glib.h>
+#include <runner/node.h>
+#include "graph/params.h"
+#include "graph/update-graph.h"
+
+G_BEGIN_DECLS
+
+typedef struct _RnOptimizer RnOptimizer;
+
+/* Registers the family "optimizer". May be called again. */
+void rn_optimizers_register (void);
+
+/* From a map with `type:`; there is SGD, with the meaning of torch.optim.SGD. (transfer full) */
+RnOptimizer *rn_optimizer_new (const RnNode *config, GError **error);
+void rn_optimizer_free (RnOptimizer *optimizer);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnOptimizer, rn_optimizer_free)
+
+double rn_optimizer_lr (const RnOptimizer *optimizer);
+double rn_optimizer_momentum (const RnOptimizer *optimizer);
+double rn_optimizer_dampening (const RnOptimizer *optimizer);
+double rn_optimizer_weight_decay (const RnOptimizer *optimizer);
+gboolean rn_optimizer_is_nesterov (const RnOptimizer *optimizer);
+
+/* What `paramwise_cfg` says of one parameter: MMCV's DefaultOptimizerConstructor. */
+RnParamMultipliers rn_optimizer_multipliers (const RnOptimizer *optimizer, const RnParam *param);
+
+G_END_DECLS
+
+#endif

@@ -1,0 +1,260 @@
+/* resume.c: takes up a run from a checkpoint. */
+#define G_LOG_DOMAIN "rn-runner"
+#include "config.h"
+
+#include "runner/checkpoint.h"
+#include "runner/checkpoint-list.h"
+#include "runner/config/config.h"
+#include "runner/record.h"
+#include "runner/runner-private.h"
+#include "runner/base/error.h"
+
+#include <string.h>
+
+/* A whole file, its checksum verified. */
+static RnSafetensors *
+open_whole (const char *path, GError **error)
+{
+  g_autoptr (RnSafetensors) file = rn_safetensors_open (path, error);
+  if (file == NULL || !rn_safetensors_verify (file, error))
+    return NULL;
+  return g_steal_pointer (&file);
+}
+
+/* The newest whole file of the list; those before it are dropped. NULL without error when the list is empty. */
+static RnSafetensors *
+open_newest (RnRunner *runner, GError **error)
+{
+  guint n = runner->kept->len;
+
+  while (runner->kept->len > 0)
+    {
+      g_autofree char *path = rn_checkpoint_list_path (runner->work_dir, g_ptr_array_index (runner->kept, 0));
+      g_autoptr (GError) cause = NULL;
+      RnSafetensors *file = open_whole (path, &cause);
+      if (file != NULL)
+        return file;
+      g_warning ("THIS CHECKPOINT IS LOST: %s; going back to the one before it", cause->message);
+      g_ptr_array_remove_index (runner->kept, 0);
+    }
+  if (n > 0)
+    g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
+                 "%s: none of the %u checkpoints in last_checkpoint is whole; without --resume the run starts anew", runner->work_dir, n);
+  return NULL;
+}
+
+/* Entries that are newer than the file that is taken belong to a future that will not come. */
+static void
+forget_newer (RnRunner *runner, const char *path)
+{
+  g_autofree char *wanted = g_canonicalize_filename (path, NULL);
+
+  while (runner->kept->len > 0)
+    {
+      g_autofree char *entry = rn_checkpoint_list_path (runner->work_dir, g_ptr_array_index (runner->kept, 0));
+      g_autofree char *first = g_canonicalize_filename (entry, NULL);
+      if (strcmp (first, wanted) == 0)
+        return;
+      g_ptr_array_remove_index (runner->kept, 0);
+    }
+}
+
+static RnRecord *
+get_record (const RnSafetensors *file, const char *key, GError **error)
+{
+  const char *json = rn_safetensors_metadata (file, key);
+  RnRecord *record = json != NULL ? rn_record_parse (json, error) : NULL;
+
+  if (json == NULL)
+    g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH, "no metadata \"%s\"", key);
+  return record;
+}
+
+static gboolean
+check_sampler (RnRunner *runner, const RnRecord *sampler, GError **error)
+{
+  gint64 batch_size = rn_record_int (sampler, "batch_size", -1), epoch_length = rn_record_int (sampler, "epoch_length", -1);
+
+  if (batch_size != runner->task->batch_size)
+    g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
+                 "it was made with %" G_GINT64_FORMAT " images in a batch, the configuration has %d; what works: data.samples_per_gpu: %" G_GINT64_FORMAT,
+                 batch_size, runner->task->batch_size, batch_size);
+  else if (epoch_length != runner->task->epoch_length)
+    g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
+                 "an epoch had %" G_GINT64_FORMAT " iterations when it was made and has %" G_GINT64_FORMAT " now: the training set is another one",
+                 epoch_length, runner->task->epoch_length);
+  else
+    return TRUE;
+  return FALSE;
+}
+
+static gboolean
+read_counters (RnRunner *runner, const RnRecord *record, RnCounters *counters, GError **error)
+{
+  gint64 length = runner->task->epoch_length, iters;
+
+  counters->iter = rn_record_int (record, "iter", -1);
+  counters->epoch = rn_record_int (record, "epoch", -1);
+  counters->inner_iter = rn_record_int (record, "inner_iter", -1);
+  counters->opt_step = rn_record_int (record, "opt_step", -1);
+  if (counters->epoch >= 0 && counters->inner_iter >= 0 && counters->inner_iter <= length && counters->opt_step >= 0
+      && !__builtin_mul_overflow (counters->epoch, length, &iters) && counters->iter - counters->inner_iter == iters)
+    return TRUE;
+  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "its counters do not agree");
+  return FALSE;
+}
+
+static void
+report_value (const char *path, const RnNode *was, const RnNode *is)
+{
+  g_autofree char *old_text = was != NULL ? rn_config_dump (was, FALSE) : g_strdup ("not set");
+  g_autofree char *new_text = is != NULL ? rn_config_dump (is, FALSE) : g_strdup ("not set");
+
+  g_message ("resume: %s: %s in the checkpoint, %s now; the configuration wins", path, g_strstrip (old_text), g_strstrip (new_text));
+}
+
+static gboolean
+is_scalar (const RnNode *node)
+{
+  return node == NULL || (rn_node_kind (node) != RN_NODE_MAP && rn_node_kind (node) != RN_NODE_LIST);
+}
+
+/* Keys that say where a run is kept, not what it does. */
+static gboolean
+is_about_place (const char *path)
+{
+  return strcmp (path, "work_dir") == 0 || strcmp (path, "resume_from") == 0;
+}
+
+/* Names every value that differs. Depth is bounded by the YAML reader. */
+static void
+report_differences (const char *path, const RnNode *was, const RnNode *is)
+{
+  if (was != NULL && is != NULL && rn_node_equal (was, is))
+    return;
+  if (is_scalar (was) || is_scalar (is) || rn_node_kind (was) != rn_node_kind (is) || rn_node_kind (was) == RN_NODE_LIST)
+    {
+      report_value (path, was, is);
+      return;
+    }
+  for (guint i = 0; i < rn_node_size (is); i++)
+    {
+      const char *key = rn_node_key (is, i);
+      g_autofree char *inner = *path != '\0' ? g_strconcat (path, ".", key, NULL) : g_strdup (key);
+      if (!is_about_place (inner))
+        report_differences (inner, rn_node_get (was, key), rn_node_item (is, i));
+    }
+  for (guint i = 0; i < rn_node_size (was); i++)
+    {
+      const char *key = rn_node_key (was, i);
+      g_autofree char *inner = *path != '\0' ? g_strconcat (path, ".", key, NULL) : g_strdup (key);
+      if (rn_node_get (is, key) == NULL && !is_about_place (inner))
+        report_value (inner, rn_node_item (was, i), NULL);
+    }
+}
+
+static void
+compare_configs (RnRunner *runner, const RnSafetensors *file)
+{
+  const char *text = rn_safetensors_metadata (file, RN_CHECKPOINT_CONFIG);
+  if (text == NULL || runner->config_text == NULL || strcmp (text, runner->config_text) == 0)
+    return;
+
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnNode) was = rn_config_load_text (text, "checkpoint", NULL, &error);
+  g_autoptr (RnNode) is = was != NULL ? rn_config_load_text (runner->config_text, "configuration", NULL, &error) : NULL;
+  if (is == NULL)
+    g_warning ("resume: the configuration in the checkpoint cannot be compared: %s", error->message);
+  else
+    report_differences ("", was, is);
+}
+
+static void
+compare_devices (RnRunner *runner, const RnSafetensors *file)
+{
+  const char *device = rn_safetensors_metadata (file, RN_CHECKPOINT_DEVICE);
+
+  if (g_strcmp0 (device, runner->task->device) != 0)
+    g_warning ("resume: the checkpoint was made on \"%s\", this is \"%s\": the run goes on, but the last bits may differ",
+               device != NULL ? device : "?", runner->task->device);
+}
+
+static gboolean
+load_log (RnRunner *runner, const RnSafetensors *file, GError **error)
+{
+  g_autoptr (GPtrArray) keys = rn_safetensors_metadata_keys (file, RN_CHECKPOINT_LOG);
+
+  for (guint i = 0; i < keys->len; i++)
+    {
+      const char *key = g_ptr_array_index (keys, i), *name = strchr (key + strlen (RN_CHECKPOINT_LOG), '/');
+      g_autoptr (RnRecord) window = get_record (file, key, error);
+      if (window == NULL)
+        return FALSE;
+      if (name != NULL)
+        rn_log_buffer_load (runner->log, name + 1, window);
+    }
+  return TRUE;
+}
+
+static gboolean
+apply (RnRunner *runner, const RnSafetensors *file, GError **error)
+{
+  RnCounters counters;
+
+  if (g_strcmp0 (rn_safetensors_metadata (file, RN_CHECKPOINT_FORMAT), RN_CHECKPOINT_FORMAT_NAME) != 0)
+    {
+      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH, "not a checkpoint of this program");
+      return FALSE;
+    }
+  g_autoptr (RnRecord) sampler = get_record (file, RN_CHECKPOINT_SAMPLER, error);
+  if (sampler == NULL || !check_sampler (runner, sampler, error))
+    return FALSE;
+  g_autoptr (RnRecord) record = get_record (file, RN_CHECKPOINT_COUNTERS, error);
+  if (record == NULL || !read_counters (runner, record, &counters, error))
+    return FALSE;
+
+  compare_devices (runner, file);
+  compare_configs (runner, file);
+  if (!runner->task->vtbl->load_tensors (runner->task, file, &runner->has_momentum, error) || !rn_hook_list_load (runner->hooks, file, error)
+      || !load_log (runner, file, error))
+    return FALSE;
+  if (!runner->has_momentum && counters.opt_step > 0 && rn_optimizer_momentum (runner->optimizer) > 0)
+    g_warning ("resume: the checkpoint was saved without the optimizer: momentum starts anew");
+  runner->now = counters;
+  return TRUE;
+}
+
+gboolean
+rn_runner_resume (RnRunner *runner, const char *path, GError **error)
+{
+  g_autoptr (GPtrArray) list = rn_checkpoint_list_read (runner->work_dir, error);
+  if (list == NULL)
+    return FALSE;
+  g_ptr_array_unref (runner->kept);
+  runner->kept = g_steal_pointer (&list);
+
+  GError *cause = NULL;
+  g_autoptr (RnSafetensors) file = path != NULL ? open_whole (path, &cause) : open_newest (runner, &cause);
+  if (cause != NULL)
+    {
+      g_propagate_error (error, cause);
+      return FALSE;
+    }
+  if (file == NULL)
+    {
+      g_message ("resume: %s has no checkpoint; the run starts at the beginning", runner->work_dir);
+      return TRUE;
+    }
+  if (!apply (runner, file, error))
+    {
+      g_prefix_error (error, "%s: cannot resume: ", rn_safetensors_path (file));
+      return FALSE;
+    }
+  if (path != NULL)
+    forget_newer (runner, path);
+  if (runner->kept->len > 0)
+    runner->saved_at = runner->now;
+  g_message ("resumed from %s: %" G_GINT64_FORMAT " epochs and %" G_GINT64_FORMAT " iterations done, %" G_GINT64_FORMAT " iterations to go",
+             rn_safetensors_path (file), runner->now.epoch, runner->now.inner_iter, MAX (runner->max_iters - runner->now.iter, 0));
+  return TRUE;
+}

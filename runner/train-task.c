@@ -1,0 +1,173 @@
+#include "config.h"
+
+#include "runner/train-task.h"
+
+#include "runner/evaluate.h"
+#include "runner/param-io.h"
+
+typedef struct
+{
+  RnTask task; /* first */
+  RnJob *job;
+  RnLoader *train, *val; /* val may be NULL */
+  GArray *lr_mults;      /* of float */
+} TrainTask;
+
+static void
+seek (RnTask *task, guint64 epoch, gint64 first_batch)
+{
+  rn_loader_start (((TrainTask *) task)->train, epoch, first_batch);
+}
+
+static const RnBatch *
+next (RnTask *task, GError **error)
+{
+  return rn_loader_next (((TrainTask *) task)->train, error);
+}
+
+static void
+release (RnTask *task, const RnBatch *batch)
+{
+  rn_loader_release (((TrainTask *) task)->train, batch);
+}
+
+static RnPrograms *
+programs (RnTask *task)
+{
+  return ((TrainTask *) task)->job->programs;
+}
+
+static gboolean
+forward (RnTask *task, const RnBatch *batch, float grad_scale, GError **error)
+{
+  return rn_programs_forward (programs (task), batch, RN_MODE_TRAIN, grad_scale, error);
+}
+
+static double
+loss (RnTask *task, const char *name)
+{
+  return (double) rn_programs_loss (programs (task), name);
+}
+
+static gboolean
+backward (RnTask *task, GError **error)
+{
+  return rn_programs_backward (programs (task), error);
+}
+
+static gboolean
+zero_grads (RnTask *task, GError **error)
+{
+  return rn_programs_zero_grads (programs (task), error);
+}
+
+static gboolean
+grad_norm (RnTask *task, double *norm, GError **error)
+{
+  float value;
+  if (!rn_programs_grad_norm (programs (task), &value, error))
+    return FALSE;
+  *norm = (double) value;
+  return TRUE;
+}
+
+static gboolean
+update (RnTask *task, const RnUpdate *step, GError **error)
+{
+  return rn_programs_update (programs (task), step, error);
+}
+
+static gboolean
+evaluate (RnTask *task, const RnEvalOptions *options, RnEvaluation *result, GError **error)
+{
+  const TrainTask *self = (const TrainTask *) task;
+  return rn_evaluate (self->job->programs, self->job->datasets[RN_SPLIT_VAL], self->val, options, NULL, NULL, result, error);
+}
+
+static void
+add_tensors (RnTask *task, RnSafetensorsWriter *writer, gboolean with_optimizer)
+{
+  rn_params_add_to (rn_programs_params (programs (task)), rn_programs_device (programs (task)), with_optimizer, writer);
+}
+
+static gboolean
+load_tensors (RnTask *task, const RnSafetensors *file, gboolean *has_optimizer, GError **error)
+{
+  RnParamSet *params = rn_programs_params (programs (task));
+  RnDevice *device = rn_programs_device (programs (task));
+  return rn_params_load (params, device, file, error) && rn_params_load_momentum (params, device, file, has_optimizer, error);
+}
+
+#define COMMON_VTBL \
+  .seek = seek, .next = next, .release = release, .forward = forward, .loss = loss, .backward = backward, .zero_grads = zero_grads, \
+  .grad_norm = grad_norm, .update = update, .add_tensors = add_tensors, .load_tensors = load_tensors
+
+static const RnTaskVtbl vtbl = { COMMON_VTBL };
+static const RnTaskVtbl vtbl_with_evaluation = { COMMON_VTBL, .evaluate = evaluate };
+
+static GArray *
+distinct_lr_mults (RnParamSet *params, const RnOptimizer *optimizer)
+{
+  GArray *mults = g_array_new (FALSE, FALSE, sizeof (float));
+
+  for (int i = 0; i < rn_param_set_size (params); i++)
+    {
+      const RnParam *param = rn_param_set_get (params, i);
+      if (param->kind != RN_PARAM_WEIGHT || !param->trainable)
+        continue;
+      float mult = rn_optimizer_multipliers (optimizer, param).lr_mult;
+      gboolean is_known = FALSE;
+      for (guint k = 0; k < mults->len; k++)
+        is_known |= g_array_index (mults, float, k) == mult;
+      if (!is_known)
+        g_array_append_val (mults, mult);
+    }
+  return mults;
+}
+
+RnTask *
+rn_train_task_new (RnJob *job, const RnOptimizer *optimizer, GError **error)
+{
+  TrainTask *self = g_new0 (TrainTask, 1);
+  RnTask *task = &self->task;
+
+  self->job = job;
+  self->lr_mults = distinct_lr_mults (rn_programs_params (job->programs), optimizer);
+  self->train = rn_job_loader (job, RN_SPLIT_TRAIN, error);
+  gboolean is_ok = self->train != NULL;
+  if (is_ok && job->datasets[RN_SPLIT_VAL] != NULL)
+    {
+      self->val = rn_job_loader (job, RN_SPLIT_VAL, error);
+      is_ok = self->val != NULL;
+    }
+  if (!is_ok)
+    {
+      rn_train_task_free (task);
+      return NULL;
+    }
+
+  task->vtbl = self->val != NULL ? &vtbl_with_evaluation : &vtbl;
+  task->epoch_length = rn_loader_n_batches (self->train);
+  task->batch_size = (int) job->data.samples_per_gpu;
+  task->seed = (guint64) job->config.seed;
+  task->num_classes = rn_model_num_classes (job->model);
+  task->class_names = rn_dataset_class_names (job->datasets[RN_SPLIT_TRAIN]);
+  task->loss_names = rn_model_loss_names (job->model);
+  task->device = job->device->description;
+  task->lr_mults = (const float *) (gconstpointer) self->lr_mults->data;
+  task->n_lr_mults = self->lr_mults->len;
+  return task;
+}
+
+void
+rn_train_task_free (RnTask *task)
+{
+  TrainTask *self = (TrainTask *) task;
+
+  if (self == NULL)
+    return;
+  rn_loader_free (self->train);
+  rn_loader_free (self->val);
+  g_array_unref (self->lr_mults);
+  g_free (self);
+}

@@ -1,0 +1,20 @@
+/* train-task.h: the task of a training run: loaders, programs and weights of a job. */
+#ifndef RUNNER_TRAIN_TASK_H
+#define RUNNER_TRAIN_TASK_H
+
+#include "runner/job.h"
+#include "runner/optimizer.h"
+#include "runner/task.h"
+
+G_BEGIN_DECLS
+
+/*
+ * @job: lent; its training split is open and its programs are reserved. Where its validation split is open too, the task can evaluate.
+ * (transfer full)
+ */
+RnTask *rn_train_task_new (RnJob *job, const RnOptimizer *optimizer, GError **error);
+void rn_train_task_free (RnTask *task);
+
+G_END_DECLS
+
+#endif

@@ -1,0 +1,103 @@
+/* training-hooks.c: MMCV's register_training_hooks, and the hooks that MMDetection adds: which part of the configuration becomes which hook. */
+#include "config.h"
+
+#include "runner/runner.h"
+
+#include "runner/base/error.h"
+#include "runner/base/registry.h"
+#include "runner/config/schema.h"
+
+#include <string.h>
+
+typedef struct
+{
+  gint64 interval;
+  const RnNode *hooks;
+} LogConfig;
+
+static const RnKeySpec log_keys[] = {
+  RN_KEY (LogConfig, interval, RN_KEY_INT, "10", "iterations between two lines", .min = 1, .max = 1e7),
+  RN_KEY (LogConfig, hooks, RN_KEY_NODE, "null", "list of loggers; default: TextLoggerHook", .flags = RN_KEY_NULLABLE),
+  RN_KEY_END,
+};
+
+/* MMCV's policies as configurations name them. */
+static const char *const policies_here[] = { "fixed", "step", NULL };
+static const char *const policies_elsewhere[] = { "exp",    "poly",     "inv",     "CosineAnnealing", "FlatCosineAnnealing", "CosineRestart",
+                                                  "cyclic", "OneCycle", "LinearAnnealing", NULL };
+
+/* "step" becomes "StepLrUpdaterHook". */
+static char *
+updater_name (const char *policy)
+{
+  return g_strdup_printf ("%c%sLrUpdaterHook", g_ascii_toupper (policy[0]), policy + 1);
+}
+
+static gboolean
+add_lr_hook (RnRunner *runner, const RnNode *config, GError **error)
+{
+  static const char *const skip[] = { "policy", NULL };
+  const RnNode *policy = rn_node_get (config, "policy");
+
+  if (config == NULL)
+    return TRUE; /* the rate of the optimizer stays */
+  if (policy == NULL)
+    return rn_runner_add_hook (runner, config, NULL, NULL, error);
+  const char *name = rn_node_kind (policy) == RN_NODE_STRING ? rn_node_as_string (policy) : "";
+  if (g_strv_contains (policies_elsewhere, name))
+    return rn_node_error (policy, error, "the policy \"%s\" is not in this release; what works: fixed, step", name);
+  if (!g_strv_contains (policies_here, name))
+    {
+      const char *nearest = rn_suggest (name, policies_here);
+      return rn_node_error (policy, error, "no policy \"%s\"; %s%s%s", name, nearest != NULL ? "did you mean \"" : "there are: fixed, step",
+                            nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
+    }
+  g_autofree char *type = updater_name (name);
+  return rn_runner_add_hook (runner, config, type, skip, error);
+}
+
+static gboolean
+add_if_given (RnRunner *runner, const RnNode *config, const char *type, GError **error)
+{
+  return config == NULL || rn_runner_add_hook (runner, config, type, NULL, error);
+}
+
+static gboolean
+add_list (RnRunner *runner, const RnNode *list, GError **error)
+{
+  if (list == NULL)
+    return TRUE;
+  if (rn_node_kind (list) != RN_NODE_LIST)
+    return rn_node_error (list, error, "must be a list of hooks, each a map with `type:`");
+  for (guint i = 0; i < rn_node_size (list); i++)
+    if (!rn_runner_add_hook (runner, rn_node_item (list, i), NULL, NULL, error))
+      return FALSE;
+  return TRUE;
+}
+
+static gboolean
+add_loggers (RnRunner *runner, const RnNode *config, GError **error)
+{
+  LogConfig log = { 0 };
+
+  if (!rn_keys_parse (log_keys, config, &log, NULL, error))
+    return FALSE;
+  rn_runner_set_log_interval (runner, log.interval);
+  if (log.hooks == NULL)
+    return rn_runner_add_hook (runner, NULL, "TextLoggerHook", NULL, error);
+  return add_list (runner, log.hooks, error);
+}
+
+gboolean
+rn_runner_add_training_hooks (RnRunner *runner, const RnRunConfig *config, GError **error)
+{
+  if (config->momentum_config != NULL)
+    return rn_node_error (config->momentum_config, error, "not in this release; what works: `momentum_config: null`, with optimizer.momentum");
+  return add_lr_hook (runner, config->lr_config, error)
+         && rn_runner_add_hook (runner, config->optimizer_config, "OptimizerHook", NULL, error)
+         && add_if_given (runner, config->checkpoint_config, "CheckpointHook", error)
+         && rn_runner_add_hook (runner, NULL, "IterTimerHook", NULL, error)
+         && add_loggers (runner, config->log_config, error)
+         && add_if_given (runner, config->evaluation, "EvalHook", error)
+         && add_list (runner, config->custom_hooks, error);
+}
