@@ -6,6 +6,9 @@
  * n. */
 typedef int (*RnCommandFunc) (int argc, char **argv); /* argv[0] is the command's name */
 
+int rn_cmd_bench (int argc, char **argv);
 int rn_cmd_config (int argc, char **argv);
+int rn_cmd_plan (int argc, char **argv);
+int rn_cmd_synth (int argc, char **argv);
 
 #endif

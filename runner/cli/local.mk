@@ -1,6 +1,13 @@
 runner_runner_SOURCES += \
+  runner/cli/cmd-bench.c \
   runner/cli/cmd-config.c \
+  runner/cli/cmd-plan.c \
+  runner/cli/cmd-synth.c \
   runner/cli/commands.h \
   runner/cli/common.c \
   runner/cli/common.h \
-  runner/cli/main.c
+  runner/cli/json.c \
+  runner/cli/json.h \
+  runner/cli/main.c \
+  runner/cli/shape.c \
+  runner/cli/shape.h

@@ -17,8 +17,11 @@ typedef struct
 } Command;
 
 static const Command commands[] = {
-  { "config", NULL, "show a configuration with bases and changes resolved, and where each value comes from",
+  { "plan", NULL, "the memory of a run, to the byte, before it runs", rn_cmd_plan },
+  { "bench", NULL, "time the step on random data", rn_cmd_bench },
+  { "config", NULL, "the configuration with bases and changes resolved, and where each value comes from",
     rn_cmd_config },
+  { "synth", NULL, "draw a small data set in VOC's layout", rn_cmd_synth },
   { NULL, NULL, NULL, NULL },
 };
 
