@@ -107,6 +107,27 @@ rn_graph_finish_forward (RnGraph *graph, GError **error)
 
 /* ---- layers with parameters ---- */
 
+/* @bias is left alone when there is none. */
+static void
+add_conv_params (RnGraph *graph, const char *path, int64_t in_channels, const RnConv2d *spec,
+                 RnValueId *weights, RnValueId *bias)
+{
+  int64_t group_channels = in_channels / MAX (spec->groups, 1);
+  RnTensorDesc kernels = { RN_F32, 4, { spec->out_channels, group_channels, spec->kernel, spec->kernel }, 1 };
+  RnTensorDesc channel = rn_desc_vector (RN_F32, spec->out_channels);
+  *weights = add_param (graph, path, "weight", ROLE_WEIGHT, &kernels, spec->frozen, spec->weight_init);
+  if (spec->bias)
+    *bias = add_param (graph, path, "bias", ROLE_BIAS, &channel, spec->frozen, spec->bias_init);
+}
+
+void
+rn_conv2d_declare (RnGraph *graph, int64_t in_channels, const RnConv2d *spec)
+{
+  g_autofree char *path = path_of (graph, spec->name);
+  RnValueId weights, bias;
+  add_conv_params (graph, path, in_channels, spec, &weights, &bias);
+}
+
 RnValueId
 rn_conv2d (RnGraph *graph, RnValueId x, const RnConv2d *spec)
 {
@@ -137,8 +158,6 @@ rn_conv2d (RnGraph *graph, RnValueId x, const RnConv2d *spec)
       return RN_NO_VALUE;
     }
 
-  RnTensorDesc weights = { RN_F32, 4, { out_channels, in_channels / groups, k, k }, 1 };
-  RnTensorDesc bias = rn_desc_vector (RN_F32, out_channels);
   RnValueId dst = add_activation (graph, path, rn_desc_nchw (RN_F32, src->dims[0], out_channels, h, w, 1));
   RnGraphOp *op = add_op (graph, RN_OP_CONV2D_FWD, path);
   op->args.conv = (RnConvArgs){
@@ -149,10 +168,7 @@ rn_conv2d (RnGraph *graph, RnValueId x, const RnConv2d *spec)
     .groups = groups,
   };
   op->in[RN_CONV_SRC] = x;
-  op->in[RN_CONV_WEIGHTS] =
-      add_param (graph, path, "weight", ROLE_WEIGHT, &weights, spec->frozen, spec->weight_init);
-  if (spec->bias)
-    op->in[RN_CONV_BIAS] = add_param (graph, path, "bias", ROLE_BIAS, &bias, spec->frozen, spec->bias_init);
+  add_conv_params (graph, path, in_channels, spec, &op->in[RN_CONV_WEIGHTS], &op->in[RN_CONV_BIAS]);
   op->out[RN_CONV_DST] = dst;
   return finish_op (graph);
 }

@@ -108,6 +108,9 @@ typedef struct
 } RnConv2d;
 
 RnValueId rn_conv2d (RnGraph *graph, RnValueId x, const RnConv2d *spec);
+/* Adds the parameters of a convolution on @in_channels ahead of its use: a parameter set is in the order of
+ * first sight. */
+void rn_conv2d_declare (RnGraph *graph, int64_t in_channels, const RnConv2d *spec);
 
 typedef struct
 {

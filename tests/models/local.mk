@@ -1,1 +1,4 @@
-# Sources of this folder.
+check_PROGRAMS += tests/models/test-retinanet
+
+tests_models_test_retinanet_SOURCES = tests/models/test-retinanet.c tests/models/fixture.c tests/models/fixture.h
+tests_models_test_retinanet_LDADD = $(TEST_LIBS)

@@ -1,0 +1,28 @@
+/* init_cfg of type Pretrained: where the weights come from. Loading them is not the model's work. */
+#include "config.h"
+
+#include "models/builtin.h"
+
+typedef struct
+{
+  char *checkpoint;
+} RnPretrainedKeys;
+
+static const RnKeySpec keys[] = {
+  RN_KEY (RnPretrainedKeys, checkpoint, RN_KEY_STRING, NULL, "file, or torchvision://NAME",
+          .flags = RN_KEY_REQUIRED),
+  RN_KEY_END,
+};
+
+static gboolean
+make (gconstpointer self, const RnNode *config, gpointer out, GError **error)
+{
+  const RnPretrainedKeys *k = self;
+  *(char **) out = g_strdup (k->checkpoint);
+  return TRUE;
+}
+
+const RnMakerDesc rn_pretrained_desc = {
+  .component = { "Pretrained", "weights of a checkpoint", sizeof (RnPretrainedKeys), keys },
+  .make = make,
+};
