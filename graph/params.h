@@ -22,7 +22,7 @@ typedef enum
 {
   RN_INIT_CONSTANT, /* a */
   RN_INIT_NORMAL,   /* mean a, standard deviation b */
-  RN_INIT_UNIFORM,  /* in [a, b) */
+  RN_INIT_UNIFORM,  /* in [a, b), then rounded to float */
 } RnInitKind;
 
 typedef struct

@@ -2,3 +2,14 @@
 check_PROGRAMS += tests/graph/test-plan
 tests_graph_test_plan_SOURCES = tests/graph/test-plan.c
 tests_graph_test_plan_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += tests/graph/test-build tests/graph/test-gradient tests/graph/test-params tests/graph/test-passes
+tests_graph_test_build_SOURCES = tests/graph/test-build.c tests/graph/nets.c tests/graph/nets.h
+tests_graph_test_build_LDADD = $(TEST_LIBS)
+tests_graph_test_gradient_SOURCES = tests/graph/test-gradient.c tests/graph/interpreter.c tests/graph/interpreter.h \
+  tests/graph/nets.c tests/graph/nets.h
+tests_graph_test_gradient_LDADD = $(TEST_LIBS)
+tests_graph_test_params_SOURCES = tests/graph/test-params.c
+tests_graph_test_params_LDADD = $(TEST_LIBS)
+tests_graph_test_passes_SOURCES = tests/graph/test-passes.c tests/graph/nets.c tests/graph/nets.h
+tests_graph_test_passes_LDADD = $(TEST_LIBS)
