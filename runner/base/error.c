@@ -1,11 +1,11 @@
 #include "config.h"
 #include "runner/base/error.h"
 
-G_DEFINE_QUARK (rn-config-error-quark, rn_config_error)
-G_DEFINE_QUARK (rn-data-error-quark, rn_data_error)
-G_DEFINE_QUARK (rn-checkpoint-error-quark, rn_checkpoint_error)
-G_DEFINE_QUARK (rn-device-error-quark, rn_device_error)
-G_DEFINE_QUARK (rn-run-error-quark, rn_run_error)
+G_DEFINE_QUARK (rn_config_error, rn_config_error)
+G_DEFINE_QUARK (rn_data_error, rn_data_error)
+G_DEFINE_QUARK (rn_checkpoint_error, rn_checkpoint_error)
+G_DEFINE_QUARK (rn_device_error, rn_device_error)
+G_DEFINE_QUARK (rn_run_error, rn_run_error)
 
 int
 rn_error_exit_code (const GError *error)

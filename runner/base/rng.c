@@ -37,7 +37,7 @@ rn_philox4x32 (const guint32 counter[4], const guint32 key[2], guint32 out[4])
 void
 rn_rng_init (RnRng *rng, guint64 seed, RnStream stream, guint32 a, guint32 b)
 {
-  *rng = (RnRng) {
+  *rng = (RnRng){
     .key = { (guint32) seed, (guint32) (seed >> 32) },
     .counter = { 0, (guint32) stream, a, b }, /* the first one counts blocks */
     .used = 4,

@@ -10,10 +10,9 @@ static const struct
   const char *name;
   double bytes;
 } units[] = {
-  { "", 1 },          { "B", 1 },
-  { "KiB", 0x1p10 },  { "MiB", 0x1p20 }, { "GiB", 0x1p30 }, { "TiB", 0x1p40 },
-  { "K", 0x1p10 },    { "M", 0x1p20 },   { "G", 0x1p30 },   { "T", 0x1p40 },
-  { "kB", 1e3 },      { "KB", 1e3 },     { "MB", 1e6 },     { "GB", 1e9 },     { "TB", 1e12 },
+  { "", 1 },         { "B", 1 },      { "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 },
+  { "TiB", 0x1p40 }, { "K", 0x1p10 }, { "M", 0x1p20 },   { "G", 0x1p30 },   { "T", 0x1p40 },
+  { "kB", 1e3 },     { "KB", 1e3 },   { "MB", 1e6 },     { "GB", 1e9 },     { "TB", 1e12 },
 };
 
 gboolean

@@ -101,11 +101,17 @@ load_text (Loader *loader, const char *text, gsize length, const char *path, GEr
   RnNode *spec = rn_node_child (over, "_base_");
   if (spec && !load_bases (loader, root, path, spec, error))
     return NULL;
-  if (!rn_reference_expand_file (over, spec ? root : NULL, path, &loader->budget, error))
-    return NULL;
+  const RnNode *bases = spec ? root : NULL;
   if (spec)
     rn_node_remove (spec);
-  return rn_merge (root, over, error) ? g_steal_pointer (&root) : NULL;
+  if (!rn_reference_expand_file (over, bases, path, &loader->budget, error) || !rn_merge (root, over, error))
+    return NULL;
+  if (root->kind != RN_NODE_MAP) /* directives can make a list of it */
+    {
+      rn_node_error (over, error, "a configuration is a map, not %s", rn_node_kind_name (root->kind));
+      return NULL;
+    }
+  return g_steal_pointer (&root);
 }
 
 static char *
@@ -139,8 +145,8 @@ enter_file (Loader *loader, const char *path, char **canonical, GError **error)
     }
   if (loader->open->len >= MAX_NESTING || ++loader->n_files > MAX_FILES)
     {
-      g_set_error (error, G_FILE_ERROR, G_FILE_ERROR_MFILE,
-                   "%s: more than %d levels or %d files of _base_", path, MAX_NESTING, MAX_FILES);
+      g_set_error (error, G_FILE_ERROR, G_FILE_ERROR_MFILE, "%s: more than %d levels or %d files of _base_",
+                   path, MAX_NESTING, MAX_FILES);
       return FALSE;
     }
   return TRUE;

@@ -169,9 +169,7 @@ merge_map (RnNode *base, RnNode *over, GError **error)
 
   if (base->kind == RN_NODE_NULL)
     {
-      base->file = over->file;
-      base->line = over->line;
-      base->column = over->column;
+      rn_node_set_origin (base, over);
       rn_node_become_map (base);
     }
   if (base->kind != RN_NODE_MAP)
@@ -202,9 +200,7 @@ rn_merge (RnNode *base, RnNode *over, GError **error)
     }
 
   rn_node_reset (base);
-  base->file = over->file;
-  base->line = over->line;
-  base->column = over->column;
+  rn_node_set_origin (base, over);
   rn_node_become_list (base);
   for (guint i = 0; i < rn_node_size (over); i++)
     {

@@ -57,6 +57,7 @@ void rn_node_reset (RnNode *node);
  * goes.
  */
 void rn_node_move (RnNode *node, RnNode *from, gboolean with_origin);
+void rn_node_set_origin (RnNode *node, const RnNode *like);
 /* Gives a null the type that plain @text has in YAML. NULL, or what is wrong. */
 const char *rn_node_become_plain (RnNode *node, const char *text);
 
@@ -68,7 +69,7 @@ void rn_node_remove (RnNode *child);
 
 /* Map value by key, or list item by index, where -1 is the last; NULL if there is none. */
 RnNode *rn_node_child (const RnNode *node, const char *name);
-/* The end of a message: "; did you mean "x"?" with the nearest of NULL-ended @names, or "". (transfer full) */
+/* End of a message: "; did you mean "x"?" with the nearest of NULL-ended @names, or "". (transfer full) */
 char *rn_hint (const char *word, const char *const *names);
 /* The same with the keys of @map, which may be anything. */
 char *rn_node_hint (const RnNode *map, const char *key);

@@ -101,8 +101,8 @@ rn_node_path (const RnNode *root, const char *dotted)
 const char *
 rn_node_kind_name (RnNodeKind kind)
 {
-  static const char *const names[]
-      = { "null", "a boolean", "an integer", "a number", "a string", "a list", "a map" };
+  static const char *const names[] = { "null",     "a boolean", "an integer", "a number",
+                                       "a string", "a list",    "a map" };
   G_STATIC_ASSERT (G_N_ELEMENTS (names) == RN_NODE_MAP + 1);
 
   return names[kind];
@@ -326,6 +326,14 @@ rn_node_become_map (RnNode *node)
 }
 
 void
+rn_node_set_origin (RnNode *node, const RnNode *like)
+{
+  node->file = like->file;
+  node->line = like->line;
+  node->column = like->column;
+}
+
+void
 rn_node_move (RnNode *node, RnNode *from, gboolean with_origin)
 {
   rn_node_reset (node);
@@ -338,11 +346,7 @@ rn_node_move (RnNode *node, RnNode *from, gboolean with_origin)
   for (guint i = 0; i < rn_node_size (node); i++)
     ((RnNode *) g_ptr_array_index (node->value.items, i))->parent = node;
   if (with_origin)
-    {
-      node->file = from->file;
-      node->line = from->line;
-      node->column = from->column;
-    }
+    rn_node_set_origin (node, from);
 }
 
 RnNode *
@@ -380,8 +384,8 @@ rn_node_remove (RnNode *child)
 gint64
 rn_node_cost (const RnNode *node)
 {
-  gsize text = (node->kind == RN_NODE_STRING ? strlen (node->value.string) : 0)
-               + (node->key ? strlen (node->key) : 0);
+  gsize text =
+      (node->kind == RN_NODE_STRING ? strlen (node->value.string) : 0) + (node->key ? strlen (node->key) : 0);
 
   return 1 + (gint64) (text / 64);
 }
@@ -405,8 +409,7 @@ copy_into (RnNode *copy, const RnNode *node, int height, gint64 *budget)
       for (guint i = 0; i < rn_node_size (node); i++)
         {
           const RnNode *item = rn_node_item (node, i);
-          RnNode *child
-              = item->key ? rn_node_insert (copy, item->key, item) : rn_node_append (copy, item);
+          RnNode *child = item->key ? rn_node_insert (copy, item->key, item) : rn_node_append (copy, item);
           if (!copy_into (child, item, height - 1, budget))
             return FALSE;
         }

@@ -194,8 +194,7 @@ lookup_in_file (Context *context, const RnNode *site, const char *name, GError *
     }
   if (g_str_has_prefix (name, "_base_."))
     {
-      const RnNode *target
-          = context->bases ? rn_node_path (context->bases, name + strlen ("_base_.")) : NULL;
+      const RnNode *target = context->bases ? rn_node_path (context->bases, name + strlen ("_base_.")) : NULL;
       if (target)
         return copy_for (context, site, target, name, error);
       rn_node_fail (site, RN_CONFIG_ERROR_KEY, error, "${%s}: the bases have no such value", name);

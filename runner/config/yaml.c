@@ -63,8 +63,8 @@ next_event (Parser *p, yaml_event_t *event, GError **error)
     }
   else
     {
-      g_autofree char *text
-          = p->yaml.context ? g_strdup_printf ("%s (%s)", problem, p->yaml.context) : g_strdup (problem);
+      g_autofree char *text =
+          p->yaml.context ? g_strdup_printf ("%s (%s)", problem, p->yaml.context) : g_strdup (problem);
       syntax_error (p, p->yaml.problem_mark.line + 1, p->yaml.problem_mark.column + 1, error, text);
     }
   return FALSE;

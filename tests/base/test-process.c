@@ -57,8 +57,7 @@ test_file_in_process (void)
   g_assert_true (g_file_get_contents (path, &text, NULL, NULL));
   g_assert_true (g_regex_match_simple (
       "^(\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d,\\d{3} - runner - (INFO|WARNING) - [^\\n]+\\n){5}\\z",
-      text,
-      G_REGEX_DEFAULT, G_REGEX_MATCH_DEFAULT));
+      text, G_REGEX_DEFAULT, G_REGEX_MATCH_DEFAULT));
   g_assert_nonnull (strstr (text, " - runner - INFO - hello 1\n"));
   g_assert_nonnull (strstr (text, " - runner - WARNING - careful\n"));
   g_assert_nonnull (strstr (text, " - runner - INFO - still there\n"));

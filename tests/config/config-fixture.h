@@ -124,7 +124,6 @@ fixture_fails (const Fixture *f, const char *name, int code, const char *place, 
   assert_error (error, code, full, part);
 }
 
-#define ADD_FILE_TEST(path, func) \
-  g_test_add (path, Fixture, NULL, fixture_set_up, func, fixture_tear_down)
+#define ADD_FILE_TEST(path, func) g_test_add (path, Fixture, NULL, fixture_set_up, func, fixture_tear_down)
 
 #endif

@@ -16,10 +16,10 @@ test_bases (Fixture *f, gconstpointer data)
   g_autoptr (RnNode) root = fixture_load (f, "grandchild.yaml", NULL);
   assert_tree (root,
                "{model: {depth: 18, neck: {num: 5}, style: pytorch}, shared: 1, optimizer: {lr: 0.01}}");
-  g_assert_true (g_str_has_suffix (rn_node_origin (rn_node_path (root, "optimizer.lr")),
-                                   "/grandchild.yaml:2:13"));
-  g_assert_true (g_str_has_suffix (rn_node_origin (rn_node_path (root, "model.neck.num")),
-                                   "/_base_/model.yaml:1:27"));
+  g_assert_true (
+      g_str_has_suffix (rn_node_origin (rn_node_path (root, "optimizer.lr")), "/grandchild.yaml:2:13"));
+  g_assert_true (
+      g_str_has_suffix (rn_node_origin (rn_node_path (root, "model.neck.num")), "/_base_/model.yaml:1:27"));
 }
 
 static void
@@ -134,8 +134,10 @@ test_merge (Fixture *f, gconstpointer data)
   static const BadMerge bad[] = {
     { "a: 5", "a: {x: 1}", RN_CONFIG_ERROR_VALUE, "child.yaml:2:1: a: ", "add \"_delete_: true\"" },
     { "a: [1]", "a: {x: 1}", RN_CONFIG_ERROR_VALUE, "child.yaml:2:1: a: ", "cannot go over a list" },
-    { "a: 1", "a: {_delte_: true}", RN_CONFIG_ERROR_KEY, "child.yaml:2:5: a._delte_: ",
-      "did you mean \"_delete_\"?" },
+    { "a: 1", "_delete_: true\n_append_: [1]", RN_CONFIG_ERROR_VALUE,
+      "child.yaml:1:1: ", "a map, not a list" },
+    { "a: 1", "a: {_delte_: true}", RN_CONFIG_ERROR_KEY,
+      "child.yaml:2:5: a._delte_: ", "did you mean \"_delete_\"?" },
   };
 
   check_merges (f, good, G_N_ELEMENTS (good), bad, G_N_ELEMENTS (bad));
@@ -156,8 +158,8 @@ test_delete (Fixture *f, gconstpointer data)
     { "a: 1\nb: 2", "_delete_: [a]", "b: 2" },
   };
   static const BadMerge bad[] = {
-    { "a: {depth: 1}", "a: {_delete_: [dept]}", RN_CONFIG_ERROR_KEY, "child.yaml:2:16: a._delete_.0: ",
-      "did you mean \"depth\"?" },
+    { "a: {depth: 1}", "a: {_delete_: [dept]}", RN_CONFIG_ERROR_KEY,
+      "child.yaml:2:16: a._delete_.0: ", "did you mean \"depth\"?" },
     { "a: {x: 1}", "a: {_delete_: 3}", RN_CONFIG_ERROR_VALUE, "child.yaml:2:5: a._delete_: ", "needs true" },
   };
 
@@ -311,8 +313,8 @@ test_reference_limits (void)
 static void
 test_overrides (void)
 {
-  static const char text[]
-      = "model: {depth: 50, out: [0, 1, 2], neck: null}\nlr: 1\nhooks: [{type: A}]\ncopy: ${lr}\n";
+  static const char text[] =
+      "model: {depth: 50, out: [0, 1, 2], neck: null}\nlr: 1\nhooks: [{type: A}]\ncopy: ${lr}\n";
   const struct
   {
     const char *const *sets;

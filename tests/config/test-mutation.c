@@ -5,31 +5,32 @@
 
 #define N_MUTATIONS 1000
 
-static const char seed_text[]
-    = "# a bit of everything\n"
-      "defaults: &defaults {lr: 1e-4, steps: [8, 11], on: yes}\n"
-      "optimizer:\n"
-      "  <<: *defaults\n"
-      "  type: SGD\n"
-      "  momentum: .9\n"
-      "model:\n"
-      "  backbone: {type: ResNet, depth: 50, out_indices: [0, 1, 2, 3], norm_eval: true}\n"
-      "  neck:\n"
-      "    - type: FPN\n"
-      "      channels: \"${model.backbone.out_indices}\"\n"
-      "    - {_delete_: true, type: 'x', text: \"a\\tb \\u00e9 ${optimizer.lr}\"}\n"
-      "data: {root: \"${env:RN_TEST_ROOT:data/}\", list: {_append_: [1, ~]}}\n"
-      "folded: >\n"
-      "  some words\n"
-      "  and more\n"
-      "literal: |\n"
-      "  kept\n"
-      "list: [*defaults, '$${x}']\n";
+static const char seed_text[] =
+    "# a bit of everything\n"
+    "defaults: &defaults {lr: 1e-4, steps: [8, 11], on: yes}\n"
+    "optimizer:\n"
+    "  <<: *defaults\n"
+    "  type: SGD\n"
+    "  momentum: .9\n"
+    "model:\n"
+    "  backbone: {type: ResNet, depth: 50, out_indices: [0, 1, 2, 3], norm_eval: true}\n"
+    "  neck:\n"
+    "    - type: FPN\n"
+    "      channels: \"${model.backbone.out_indices}\"\n"
+    "    - {_delete_: true, type: 'x', text: \"a\\tb \\u00e9 ${optimizer.lr}\"}\n"
+    "data: {root: \"${env:RN_TEST_ROOT:data/}\", list: {_append_: [1, ~]}}\n"
+    "folded: >\n"
+    "  some words\n"
+    "  and more\n"
+    "literal: |\n"
+    "  kept\n"
+    "list: [*defaults, '$${x}']\n";
 
 /* Bytes that mean something, so that damage gets past the scanner more often than noise would. */
-static const char *const tokens[]
-    = { "${", "}",  "*defaults", "&a ",      "<<: ",   "- ",    ": ",    "[",    "]",  "{",  "\"", "'",
-        "\t", "\n", "_merge_: ", "_base_: ", "!!str ", "1e999", "---\n", "\xff", "| ", "? ", "#",  "%" };
+static const char *const tokens[] = { "${",    "}",    "*defaults", "&a ",      "<<: ",   "- ",
+                                      ": ",    "[",    "]",         "{",        "\"",     "'",
+                                      "\t",    "\n",   "_merge_: ", "_base_: ", "!!str ", "1e999",
+                                      "---\n", "\xff", "| ",        "? ",       "#",      "%" };
 
 static void
 mutate (RnRng *rng, GString *text)
@@ -103,8 +104,8 @@ test_files (void)
 static void
 test_overrides (void)
 {
-  static const char *const seeds[]
-      = { "model.neck.-1.type=[1, {x: 2}]", "data.list+={a: 1e-4}", "~model.backbone.depth" };
+  static const char *const seeds[] = { "model.neck.-1.type=[1, {x: 2}]", "data.list+={a: 1e-4}",
+                                       "~model.backbone.depth" };
 
   for (guint32 i = 0; i < N_MUTATIONS; i++)
     {

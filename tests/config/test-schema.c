@@ -171,8 +171,8 @@ test_refused (void)
 static void
 test_unused (void)
 {
-  g_autoptr (RnNode) root
-      = rn_config_load_text ("depth: 50\ndist_params: {backend: nccl}\n", "x.yaml", NULL, NULL);
+  g_autoptr (RnNode) root =
+      rn_config_load_text ("depth: 50\ndist_params: {backend: nccl}\n", "x.yaml", NULL, NULL);
   Part part;
 
   g_test_expect_message ("rn-config", G_LOG_LEVEL_MESSAGE,

@@ -23,9 +23,9 @@ test_floats (void)
     const char *text;
     double value;
   } cases[] = {
-    { "1e-4", 1e-4 },   { "1.", 1 },           { ".5", 0.5 },           { "0.001", 0.001 },
-    { "-1.5E+3", -1500 }, { "+2.5", 2.5 },     { "1e3", 1000 },         { "1.e5", 1e5 },
-    { ".5e1", 5 },      { ".inf", INFINITY },  { "-.Inf", -INFINITY },  { "007.5", 7.5 },
+    { "1e-4", 1e-4 },     { "1.", 1 },          { ".5", 0.5 },          { "0.001", 0.001 },
+    { "-1.5E+3", -1500 }, { "+2.5", 2.5 },      { "1e3", 1000 },        { "1.e5", 1e5 },
+    { ".5e1", 5 },        { ".inf", INFINITY }, { "-.Inf", -INFINITY }, { "007.5", 7.5 },
   };
 
   for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
@@ -312,8 +312,20 @@ test_dump_round_trip (void)
                                          "data/VOCdevkit/",
                                          "C:\\x",
                                          "x," };
-  static const double floats[] = { 0.1, 1e-4, 1.0, 1e300, 5e-324, -0.0, 1.0 / 3, 123456789012345680.0, 1e22,
-                                   INFINITY, -INFINITY, NAN, 0.30000000000000004, 1e5 };
+  static const double floats[] = { 0.1,
+                                   1e-4,
+                                   1.0,
+                                   1e300,
+                                   5e-324,
+                                   -0.0,
+                                   1.0 / 3,
+                                   123456789012345680.0,
+                                   1e22,
+                                   INFINITY,
+                                   -INFINITY,
+                                   NAN,
+                                   0.30000000000000004,
+                                   1e5 };
   g_autoptr (RnNode) root = rn_config_load_text ("{}", "x", NULL, NULL);
   g_autofree char *long_key = g_strnfill (200, '\x01');
 
@@ -346,10 +358,10 @@ test_dump_round_trip (void)
 static void
 test_dump_layout (void)
 {
-  g_autoptr (RnNode) root
-      = rn_config_load_text ("lr: 1e-4\nsteps: [8, 11]\nempty: {}\nnested: [[1, 2], [], x]\n"
-                             "hooks:\n- type: A\n  on: yes\n- [{a: 1}, 2]\nmodel: {neck: {num: 5}}\n",
-                             "dir/x.yaml", NULL, NULL);
+  g_autoptr (RnNode) root =
+      rn_config_load_text ("lr: 1e-4\nsteps: [8, 11]\nempty: {}\nnested: [[1, 2], [], x]\n"
+                           "hooks:\n- type: A\n  on: yes\n- [{a: 1}, 2]\nmodel: {neck: {num: 5}}\n",
+                           "dir/x.yaml", NULL, NULL);
   g_autofree char *plain = rn_config_dump (root, FALSE);
   g_autofree char *origins = rn_config_dump (root, TRUE);
 
@@ -378,14 +390,10 @@ test_equal (void)
     const char *a, *b;
     gboolean is_equal;
   } cases[] = {
-    { "{x: 1, y: 2}", "{y: 2, x: 1}", TRUE },
-    { "{x: 1}", "{x: 1.0}", FALSE },
-    { "{x: 1}", "{x: \"1\"}", FALSE },
-    { "{x: .nan}", "{x: .nan}", TRUE },
-    { "{x: [1, 2]}", "{x: [2, 1]}", FALSE },
-    { "{x: {}}", "{x: []}", FALSE },
-    { "{x: null}", "{y: null}", FALSE },
-    { "{x: true}", "{x: false}", FALSE },
+    { "{x: 1, y: 2}", "{y: 2, x: 1}", TRUE }, { "{x: 1}", "{x: 1.0}", FALSE },
+    { "{x: 1}", "{x: \"1\"}", FALSE },        { "{x: .nan}", "{x: .nan}", TRUE },
+    { "{x: [1, 2]}", "{x: [2, 1]}", FALSE },  { "{x: {}}", "{x: []}", FALSE },
+    { "{x: null}", "{y: null}", FALSE },      { "{x: true}", "{x: false}", FALSE },
   };
 
   for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
