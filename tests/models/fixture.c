@@ -11,7 +11,8 @@ fixture_model (const char *const *changes, GError **error)
   g_assert_true (rn_models_register (&fault));
   g_assert_no_error (fault);
 
-  g_autofree char *path = g_test_build_filename (G_TEST_DIST, "configs/_base_/models/retinanet_r50_fpn.yaml", NULL);
+  g_autofree char *path =
+      g_test_build_filename (G_TEST_DIST, "configs/_base_/models/retinanet_r50_fpn.yaml", NULL);
   g_autoptr (RnNode) root = rn_config_load (path, changes, error);
   return root ? rn_model_new (rn_node_get (root, "model"), 0, error) : NULL;
 }
@@ -69,16 +70,36 @@ fixture_count_ops (const RnGraph *graph, RnOp op, const char *prefix)
   return count;
 }
 
-gint64
-fixture_macs (const RnGraph *graph, const char *prefix)
+static gint64
+count_operations (const RnOpCall *call)
 {
-  gint64 macs = 0;
+  gint64 elements = rn_desc_elements (&call->out[0]);
+  switch (call->op)
+    {
+    case RN_OP_CONV2D_FWD:
+      return rn_op_cost (call).macs + (RN_HAS_IN (call, RN_CONV_BIAS) ? elements : 0);
+    case RN_OP_BATCH_NORM_FWD:
+      return 2 * elements;
+    case RN_OP_RELU_FWD:
+      return elements;
+    case RN_OP_MAX_POOL_FWD:
+      return rn_desc_elements (&call->in[0]);
+    default:
+      return 0;
+    }
+}
+
+gint64
+fixture_count_operations (const RnGraph *graph, const char *prefix, gboolean convolutions_only)
+{
+  gint64 count = 0;
   for (guint i = 0; i < graph->ops->len; i++)
     {
       RnOpCall call;
       rn_graph_call (graph, (int) i, &call);
-      if (g_str_has_prefix (rn_graph_op (graph, (int) i)->scope, prefix))
-        macs += rn_op_cost (&call).macs;
+      if (g_str_has_prefix (rn_graph_op (graph, (int) i)->scope, prefix)
+          && (!convolutions_only || call.op == RN_OP_CONV2D_FWD))
+        count += count_operations (&call);
     }
-  return macs;
+  return count;
 }

@@ -12,8 +12,8 @@ typedef struct
 } Fixture;
 
 /*
- * configs/_base_/models/retinanet_r50_fpn.yaml (80 classes, stem and layer1 frozen) with @changes, a NULL-ended list as after --set, or
- * NULL. The parts are registered on first use.
+ * configs/_base_/models/retinanet_r50_fpn.yaml (80 classes, stem and layer1 frozen) with @changes, a
+ * NULL-ended list as after --set, or NULL. The parts are registered on first use.
  */
 RnModel *fixture_model (const char *const *changes, GError **error);
 /* The same; a failure ends the test. */
@@ -36,7 +36,10 @@ gint64 fixture_count (const Fixture *self, const char *prefix, WeightKind kind, 
 
 /* Ops of the kind in the scopes that start with @prefix. */
 int fixture_count_ops (const RnGraph *graph, RnOp op, const char *prefix);
-/* Multiply-adds of their convolutions. */
-gint64 fixture_macs (const RnGraph *graph, const char *prefix);
+/*
+ * Their operations, counted as MMCV's flops counter does: a multiply-add is one, an added bias, a ReLU and a
+ * pooled pixel are one each, a batch norm is two per element; losses and upsampling are free.
+ */
+gint64 fixture_count_operations (const RnGraph *graph, const char *prefix, gboolean convolutions_only);
 
 #endif
