@@ -123,7 +123,8 @@ promote_top (Placer *p, gsize limit)
       if (b->offset + align_up (b->bytes) <= limit)
         next[n_top + n_rest++] = p->order[i];
     }
-  memcpy (p->order, next, (gsize) p->n * sizeof *p->order);
+  for (int i = 0; i < p->n; i++)
+    p->order[i] = next[i];
   return changed;
 }
 
