@@ -175,6 +175,7 @@ rn_canvas_add_noise (RnCanvas *canvas, RnRng *rng)
       guint32 bits = rn_rng_u32 (rng);
 
       for (int c = 0; c < 3; c++, bits >>= 8)
-        canvas->pixels[3 * i + c] = to_byte (canvas->pixels[3 * i + c] + (int) (bits % (2 * NOISE + 1)) - NOISE);
+        canvas->pixels[3 * i + c] =
+            to_byte (canvas->pixels[3 * i + c] + (int) (bits % (2 * NOISE + 1)) - NOISE);
     }
 }

@@ -50,8 +50,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RnCanvas, rn_canvas_clear)
 /* Fills @canvas with a gradient between two muted colours; gives its mean brightness, 0 to 255. */
 double rn_canvas_fill_background (RnCanvas *canvas, RnRng *rng);
 /*
- * Draws @shape over what is there, as owner @id. @box receives the pixels that it covers, hidden later or not: x1 y1 x2 y2 with x2 and y2
- * exclusive. Gives their number; 0 leaves @box alone.
+ * Draws @shape over what is there, as owner @id. @box receives the pixels that it covers, hidden later or
+ * not: x1 y1 x2 y2 with x2 and y2 exclusive. Gives their number; 0 leaves @box alone.
  */
 int rn_canvas_draw (RnCanvas *canvas, const RnShape *shape, int id, int box[4]);
 /* Pixels on which shape @id is topmost. */

@@ -75,7 +75,8 @@ list_counts (GArray *counts)
     {
       const NameCount *item = &g_array_index (counts, NameCount, i);
 
-      g_string_append_printf (text, "%s%s (%" G_GINT64_FORMAT ")", i > 0 ? ", " : "", item->name, (gint64) item->count);
+      g_string_append_printf (text, "%s%s (%" G_GINT64_FORMAT ")", i > 0 ? ", " : "", item->name,
+                              (gint64) item->count);
     }
   if (counts->len > MAX_LISTED)
     g_string_append_printf (text, " and %u more", counts->len - MAX_LISTED);
@@ -133,7 +134,8 @@ read_names (const RnNode *node, GPtrArray *bases, const RnDatasetOptions *option
     return listed_names (node, error);
   if (rn_node_kind (node) != RN_NODE_STRING)
     {
-      rn_node_error (node, error, "expected a list of names, the path of a file with a name per line, or auto");
+      rn_node_error (node, error,
+                     "expected a list of names, the path of a file with a name per line, or auto");
       return NULL;
     }
   if (strcmp (rn_node_as_string (node), "auto") == 0)
@@ -153,13 +155,15 @@ check_names (const char *const *names, GError **error)
 
   if (n == 0 || n > G_MAXINT16)
     {
-      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY, n == 0 ? "classes: there is none" : "classes: more than 32767");
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY,
+                   n == 0 ? "classes: there is none" : "classes: more than 32767");
       return FALSE;
     }
   for (gsize i = 0; i < n; i++)
     if (!g_hash_table_add (seen, (gpointer) names[i]))
       {
-        g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "classes: \"%s\" is there twice", names[i]);
+        g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "classes: \"%s\" is there twice",
+                     names[i]);
         return FALSE;
       }
   return TRUE;
@@ -201,11 +205,16 @@ check_known (GPtrArray *bases, const char *const *names, GError **error)
       return TRUE;
     }
   g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY,
-               "no object has a known class; seen: %s. Set `classes:` to a list of these names, to a file of them, or to auto", list);
+               "no object has a known class; seen: %s. Set `classes:` to a list of these names, to a file of "
+               "them, or to auto",
+               list);
   return FALSE;
 }
 
-/* Labels from indices in the index's names to classes; unknown ones go, and objects come to lie in the order of the images. */
+/*
+ * Labels from indices in the index's names to classes; unknown ones go, and objects come to lie in the order
+ * of the images.
+ */
 static void
 relabel (RnDataset *base, const char *const *names)
 {
@@ -230,7 +239,8 @@ relabel (RnDataset *base, const char *const *names)
           int16_t label = label_of[g_array_index (old->labels, int16_t, j)];
 
           if (label >= 0)
-            rn_index_add_object (index, (const float *) (gpointer) (old->boxes->data + j * sizeof (float[4])), label, old->difficult->data[j]);
+            rn_index_add_object (index, (const float *) (gpointer) (old->boxes->data + j * sizeof (float[4])),
+                                 label, old->difficult->data[j]);
         }
       image->first = first;
       image->n = index->labels->len - first;
@@ -242,27 +252,44 @@ relabel (RnDataset *base, const char *const *names)
   rn_index_free (index);
 }
 
-gboolean
-rn_dataset_settle_classes (GPtrArray *bases, const RnDatasetOptions *options, char ***names_out, GError **error)
+/* The names that all of @bases have. (transfer full) */
+static char **
+agree_on_names (GPtrArray *bases, const RnDatasetOptions *options, GError **error)
 {
   g_auto (GStrv) names = NULL;
+  const RnNode *last = NULL;
 
   for (guint b = 0; b < bases->len; b++)
     {
       const RnNode *own = ((const RnDataset *) bases->pdata[b])->classes_node;
-      g_auto (GStrv) these = read_names (own != NULL ? own : options->classes, bases, options, error);
+      const RnNode *node = own != NULL ? own : options->classes;
+      g_auto (GStrv) these = NULL;
 
+      if (b > 0 && node == last)
+        continue;
+      last = node;
+      these = read_names (node, bases, options, error);
       if (these == NULL || !check_names ((const char *const *) these, error))
-        return FALSE;
+        return NULL;
       if (names == NULL)
         names = g_steal_pointer (&these);
       else if (!g_strv_equal ((const char *const *) names, (const char *const *) these))
         {
-          rn_node_error (own != NULL ? own : options->classes, error, "the parts of one data set must have the same classes");
-          return FALSE;
+          g_set_error_literal (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE,
+                               "the parts of one data set must have the same classes");
+          return NULL;
         }
     }
-  if (!check_known (bases, (const char *const *) names, error))
+  return g_steal_pointer (&names);
+}
+
+gboolean
+rn_dataset_settle_classes (GPtrArray *bases, const RnDatasetOptions *options, char ***names_out,
+                           GError **error)
+{
+  g_auto (GStrv) names = agree_on_names (bases, options, error);
+
+  if (names == NULL || !check_known (bases, (const char *const *) names, error))
     return FALSE;
   for (guint b = 0; b < bases->len; b++)
     relabel (bases->pdata[b], (const char *const *) names);

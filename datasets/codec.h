@@ -20,7 +20,8 @@ typedef struct
   /* Size as stored, and the EXIF orientation 1 to 8. */
   gboolean (*probe) (FILE *file, int *width, int *height, int *orientation, GError **error);
   /* @width x @height as stored; @walk says where pixels go. */
-  gboolean (*decode) (FILE *file, guint8 *pixels, int width, int height, const RnPixelWalk *walk, GError **error);
+  gboolean (*decode) (FILE *file, guint8 *pixels, int width, int height, const RnPixelWalk *walk,
+                      GError **error);
 } RnCodec;
 
 extern const RnCodec rn_codec_jpeg;

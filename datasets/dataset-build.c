@@ -15,12 +15,14 @@
 typedef struct
 {
   RnComponent component;
-  RnDataset *(*make) (gconstpointer settings, const RnNode *node, const RnDatasetOptions *options, int depth, GError **error);
+  RnDataset *(*make) (gconstpointer settings, const RnNode *node, const RnDatasetOptions *options, int depth,
+                      GError **error);
 } RnDatasetDesc;
 
-static RnDataset *dataset_build (const RnNode *node, const RnDatasetOptions *options, int depth, GError **error);
+static RnDataset *dataset_build (const RnNode *node, const RnDatasetOptions *options, int depth,
+                                 GError **error);
 
-/* -- Views ------------------------------------------------------------------------------------------------- */
+/* ---- Views ---- */
 
 static RnDataset *
 view_new (void)
@@ -38,13 +40,15 @@ typedef struct
 } Repeat;
 
 static const RnKeySpec repeat_keys[] = {
-  RN_KEY (Repeat, times, RN_KEY_INT, NULL, "how often the data set comes in one epoch", .min = 1, .max = 1e6, .flags = RN_KEY_REQUIRED),
+  RN_KEY (Repeat, times, RN_KEY_INT, NULL, "how often the data set comes in one epoch", .min = 1, .max = 1e6,
+          .flags = RN_KEY_REQUIRED),
   RN_KEY (Repeat, dataset, RN_KEY_NODE, NULL, "the data set", .flags = RN_KEY_REQUIRED),
   RN_KEY_END,
 };
 
 static RnDataset *
-repeat_make (gconstpointer self, const RnNode *node, const RnDatasetOptions *options, int depth, GError **error)
+repeat_make (gconstpointer self, const RnNode *node, const RnDatasetOptions *options, int depth,
+             GError **error)
 {
   const Repeat *settings = self;
   RnDataset *part = dataset_build (settings->dataset, options, depth + 1, error);
@@ -91,12 +95,13 @@ static const RnKeySpec concat_keys[] = {
 };
 
 static RnDataset *
-concat_make (gconstpointer self, const RnNode *node, const RnDatasetOptions *options, int depth, GError **error)
+concat_make (gconstpointer self, const RnNode *node, const RnDatasetOptions *options, int depth,
+             GError **error)
 {
   return concat_list (((const Concat *) self)->datasets, options, depth, error);
 }
 
-/* -- VOCDataset -------------------------------------------------------------------------------------------- */
+/* ---- VOCDataset ---- */
 
 typedef struct
 {
@@ -108,14 +113,20 @@ typedef struct
 } Voc;
 
 static const RnKeySpec voc_keys[] = {
-  RN_KEY (Voc, ann_file, RN_KEY_STRING_LIST, NULL, "split list, an image id a line; or a list of them", .flags = RN_KEY_REQUIRED),
-  RN_KEY (Voc, img_prefix, RN_KEY_STRING_LIST, NULL, "folder with JPEGImages and Annotations; one for each ann_file", .flags = RN_KEY_REQUIRED),
+  RN_KEY (Voc, ann_file, RN_KEY_STRING_LIST, NULL, "split list, an image id a line; or a list of them",
+          .flags = RN_KEY_REQUIRED),
+  RN_KEY (Voc, img_prefix, RN_KEY_STRING_LIST, NULL,
+          "folder with JPEGImages and Annotations; one for each ann_file", .flags = RN_KEY_REQUIRED),
   RN_KEY (Voc, pipeline, RN_KEY_NODE, NULL, "list of transforms", .flags = RN_KEY_REQUIRED),
-  RN_KEY (Voc, classes, RN_KEY_NODE, "null", "list of names, file with a name per line, or auto; null: the file's, else the 20 of VOC",
+  RN_KEY (Voc, classes, RN_KEY_NODE, "null",
+          "list of names, file with a name per line, or auto; null: the file's, else the 20 of VOC",
           .flags = RN_KEY_NULLABLE),
-  RN_KEY (Voc, data_root, RN_KEY_STRING, "null", "in front of relative paths; null: the file's", .flags = RN_KEY_NULLABLE),
-  RN_KEY (Voc, filter_empty_gt, RN_KEY_BOOL, "true", "training leaves out images without an object of a known class"),
-  RN_KEY (Voc, min_size, RN_KEY_INT, "0", "training takes objects with a shorter side below it for difficult, in pixels", .max = 1e6),
+  RN_KEY (Voc, data_root, RN_KEY_STRING, "null", "in front of relative paths; null: the file's",
+          .flags = RN_KEY_NULLABLE),
+  RN_KEY (Voc, filter_empty_gt, RN_KEY_BOOL, "true",
+          "training leaves out images without an object of a known class"),
+  RN_KEY (Voc, min_size, RN_KEY_INT, "0",
+          "training takes objects with a shorter side below it for difficult, in pixels", .max = 1e6),
   RN_KEY_END,
 };
 
@@ -124,7 +135,7 @@ check_layout (const char *ann_file, const char *prefix, const RnNode *node, GErr
 {
   g_autofree char *annotations = g_build_filename (prefix, "Annotations", NULL);
   g_autofree char *images = g_build_filename (prefix, "JPEGImages", NULL);
-  const char *missing = !g_file_test (ann_file, G_FILE_TEST_EXISTS)       ? ann_file
+  const char *missing = !g_file_test (ann_file, G_FILE_TEST_EXISTS)      ? ann_file
                         : !g_file_test (annotations, G_FILE_TEST_IS_DIR) ? annotations
                         : !g_file_test (images, G_FILE_TEST_IS_DIR)      ? images
                                                                          : NULL;
@@ -136,7 +147,8 @@ check_layout (const char *ann_file, const char *prefix, const RnNode *node, GErr
                "  %s  (split list, an image id a line)\n"
                "  %s/ID.xml\n"
                "  %s/ID.jpg  (or .jpeg, .png)\n"
-               "Paths that are relative start at data_root (--set data_root=FOLDER); `runner synth FOLDER` draws a small data set.",
+               "Paths that are relative start at data_root (--set data_root=FOLDER); `runner synth FOLDER` "
+               "draws a small data set.",
                rn_node_origin (node), missing, ann_file, annotations, images);
   return FALSE;
 }
@@ -188,7 +200,7 @@ voc_make (gconstpointer self, const RnNode *node, const RnDatasetOptions *option
   return g_steal_pointer (&view);
 }
 
-/* -- Registry ---------------------------------------------------------------------------------------------- */
+/* ---- Registry ---- */
 
 static const RnDatasetDesc dataset_descs[] = {
   { { "VOCDataset", "a folder in Pascal VOC's layout", sizeof (Voc), voc_keys }, voc_make },
@@ -200,9 +212,10 @@ void
 rn_datasets_register (void)
 {
   static const RnTransformDesc *const transforms[] = {
-    &rn_transform_load_image, &rn_transform_load_annotations, &rn_transform_resize,          &rn_transform_random_flip,
-    &rn_transform_normalize,  &rn_transform_pad,              &rn_transform_format_bundle,   &rn_transform_image_to_tensor,
-    &rn_transform_collect,    &rn_transform_multi_scale_flip_aug,
+    &rn_transform_load_image,           &rn_transform_load_annotations, &rn_transform_resize,
+    &rn_transform_random_flip,          &rn_transform_normalize,        &rn_transform_pad,
+    &rn_transform_format_bundle,        &rn_transform_image_to_tensor,  &rn_transform_collect,
+    &rn_transform_multi_scale_flip_aug,
   };
   static gsize done = 0;
 
@@ -238,7 +251,7 @@ dataset_build (const RnNode *node, const RnDatasetOptions *options, int depth, G
   return dataset;
 }
 
-/* -- From parts to a whole --------------------------------------------------------------------------------- */
+/* ---- From parts to a whole ---- */
 
 static void
 collect_bases (RnDataset *dataset, GPtrArray *bases)
@@ -250,7 +263,10 @@ collect_bases (RnDataset *dataset, GPtrArray *bases)
       collect_bases (dataset->parts->pdata[i], bases);
 }
 
-/* MMDetection's filter: small images always, images without known objects if wanted. Difficult objects count here. */
+/*
+ * MMDetection's filter: small images always, images without known objects if wanted. Difficult objects count
+ * here.
+ */
 static void
 filter_base (RnDataset *base)
 {
@@ -313,7 +329,9 @@ finish (RnDataset *dataset, const RnNode *config, const RnDatasetOptions *option
     return FALSE;
   dataset->n_classes = (int) g_strv_length (dataset->classes);
   if (options->num_classes > 0 && options->num_classes != dataset->n_classes)
-    return rn_node_error (config, error, "the model has num_classes: %d, the data set has %d classes; leave num_classes out, or set `classes:`",
+    return rn_node_error (config, error,
+                          "the model has num_classes: %d, the data set has %d classes; leave num_classes "
+                          "out, or set `classes:`",
                           options->num_classes, dataset->n_classes);
 
   for (guint i = 0; i < dataset->bases->len; i++)

@@ -8,7 +8,8 @@
 
 G_BEGIN_DECLS
 
-#define RN_DATASET_MIN_SIDE 32 /* pixels; training leaves out images with a shorter side, as MMDetection does */
+/* Pixels; training leaves out images with a shorter side, as MMDetection does. */
+#define RN_DATASET_MIN_SIDE 32
 
 /* A view (parts is set) or a base (index is set). A view is @times times its parts, one after the other. */
 struct _RnDataset
@@ -25,28 +26,32 @@ struct _RnDataset
   RnIndex *index;
   RnPipeline *pipeline;
   gboolean filter_empty_gt;
-  int min_size;                /* pixels; smaller objects count as difficult. 0: none */
-  const RnNode *classes_node;  /* while the set is made */
+  int min_size;                         /* pixels; smaller objects count as difficult. 0: none */
+  const RnNode *classes_node;           /* while the set is made */
   int64_t n_read, n_too_small, n_empty; /* images read, and filtered out for two reasons */
 };
 
-/* Room for the meta's gt_boxes and gt_labels, and for pixels, is the caller's. Sets all other fields of sample->meta and runs the pipeline. */
+/*
+ * Room for the meta's gt_boxes and gt_labels, and for pixels, is the caller's. Sets all other fields of
+ * sample->meta and runs the pipeline.
+ */
 gboolean rn_dataset_load (const RnDataset *dataset, int64_t index, RnSample *sample, GError **error);
 
 /* The largest of what one image needs, over the whole set. */
 typedef struct
 {
-  gsize pixels;  /* as decoded or resized */
+  gsize pixels; /* as decoded or resized */
   guint objects;
 } RnDatasetMaxima;
 
 RnDatasetMaxima rn_dataset_maxima (const RnDataset *dataset);
 
 /*
- * Settles the class names of @bases and turns the labels of their indices into classes; objects of other names go. @names_out is
- * NULL-ended (transfer full). Errors: RN_CONFIG_ERROR, RN_DATA_ERROR_EMPTY.
+ * Settles the class names of @bases and turns the labels of their indices into classes; objects of other
+ * names go. @names_out is NULL-ended (transfer full). Errors: RN_CONFIG_ERROR, RN_DATA_ERROR_EMPTY.
  */
-gboolean rn_dataset_settle_classes (GPtrArray *bases, const RnDatasetOptions *options, char ***names_out, GError **error);
+gboolean rn_dataset_settle_classes (GPtrArray *bases, const RnDatasetOptions *options, char ***names_out,
+                                    GError **error);
 
 /* @path under @root, if it is relative and there is a root. (transfer full) */
 char *rn_dataset_resolve_path (const char *root, const char *path);

@@ -19,7 +19,9 @@ rn_dataset_free (RnDataset *dataset)
 char *
 rn_dataset_resolve_path (const char *root, const char *path)
 {
-  return root == NULL || g_path_is_absolute (path) ? g_strdup (path) : g_build_filename (root, path, NULL);
+  if (root == NULL || g_path_is_absolute (path))
+    return g_strdup (path);
+  return g_build_filename (root, strcmp (path, ".") == 0 ? NULL : path, NULL);
 }
 
 /* The base that holds @index, which becomes the index in it. */
@@ -223,7 +225,9 @@ rn_dataset_describe (const RnDataset *dataset)
       for (guint i = 0; i < base->index->images->len; i++)
         n_objects += rn_index_image (base->index, i)->n;
     }
-  return g_strdup_printf ("%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " images (%" G_GINT64_FORMAT " below %d pixels and %" G_GINT64_FORMAT
+  return g_strdup_printf ("%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " images (%" G_GINT64_FORMAT
+                          " below %d pixels and %" G_GINT64_FORMAT
                           " without objects left out), %" G_GINT64_FORMAT " objects, %d classes",
-                          (gint64) n_images, (gint64) n_read, (gint64) n_small, RN_DATASET_MIN_SIDE, (gint64) n_empty, (gint64) n_objects, dataset->n_classes);
+                          (gint64) n_images, (gint64) n_read, (gint64) n_small, RN_DATASET_MIN_SIDE,
+                          (gint64) n_empty, (gint64) n_objects, dataset->n_classes);
 }

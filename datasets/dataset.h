@@ -1,8 +1,9 @@
 /*
  * dataset.h: an indexed data set: which images there are, how large they are, what is on them.
  *
- * The index of a VOC set holds every annotation in a few packed arrays; pixels are read by the loader only. RepeatDataset and ConcatDataset
- * are views. A data set does not change once it is made, so threads may share it.
+ * The index of a VOC set holds every annotation in a few packed arrays; pixels are read by the loader only.
+ * RepeatDataset and ConcatDataset are views. A data set does not change once it is made, so threads may share
+ * it.
  */
 #ifndef RUNNER_DATASETS_DATASET_H
 #define RUNNER_DATASETS_DATASET_H
@@ -22,40 +23,46 @@ typedef enum
   RN_ON_ERROR_SKIP, /* it is left out, named and counted */
 } RnOnError;
 
-/* Called from the thread that makes the data set, only once the scan has taken two seconds. @what is a path. */
+/*
+ * Called from the thread that makes the data set, only once the scan has taken two seconds. @what is a path.
+ */
 typedef void (*RnDatasetProgress) (const char *what, int64_t done, int64_t total, gpointer user_data);
 
 typedef struct
 {
-  const char *data_root;         /* put in front of relative paths; NULL: paths are relative to the current folder */
-  const RnNode *classes;         /* the file's own `classes:`, for sets that have none; NULL: the 20 VOC names */
-  const RnDataset *class_source; /* `classes: auto` takes this set's names (validation takes those of training); NULL: names found */
+  const char *data_root; /* put in front of relative paths; NULL: paths are relative to the current folder */
+  const RnNode *classes; /* the file's own `classes:`, for sets that have none; NULL: the 20 VOC names */
+  const RnDataset *class_source; /* what `classes: auto` copies; NULL: it means the names found */
   int num_classes;               /* of the model; 0: it follows the data set */
   gboolean test_mode;            /* no image is filtered out; the pipeline must be free of random choices */
   RnOnError on_error;
-  int n_threads;                 /* of the scan; 0: one per processor, at most 8 */
-  const char *cache_dir;         /* where the scan is kept for the next start; NULL: nowhere */
-  RnDatasetProgress progress;    /* may be NULL */
+  int n_threads;              /* of the scan; 0: one per processor, at most 8 */
+  const char *cache_dir;      /* where the scan is kept for the next start; NULL: nowhere */
+  RnDatasetProgress progress; /* may be NULL */
   gpointer user_data;
 } RnDatasetOptions;
 
-/* Ground truth of one image in pixels of the image as decoded (0-based, as VOC minus 1), lent by the data set. */
+/*
+ * Ground truth of one image in pixels of the image as decoded (0-based, as VOC minus 1), lent by the data
+ * set.
+ */
 typedef struct
 {
   int n;
-  const float (*boxes)[4];  /* [n] x1 y1 x2 y2 */
-  const int16_t *labels;    /* [n] 0..K-1 */
-  const guint8 *difficult;  /* [n] 1: neither counted nor punished by the evaluation, background in training */
+  const float (*boxes)[4]; /* [n] x1 y1 x2 y2 */
+  const int16_t *labels;   /* [n] 0..K-1 */
+  const guint8 *difficult; /* [n] 1: neither counted nor punished by the evaluation, background in training */
 } RnGroundTruth;
 
 /* Registers the families "dataset" and "transform". May be called again. */
 void rn_datasets_register (void);
 
 /*
- * Makes the data set that @config describes (a map with `type:`) and indexes it: reads split lists, XML and image headers, in threads.
- * Errors: RN_CONFIG_ERROR with file:line for the configuration; RN_DATA_ERROR_MISSING for files that are not there (the message says where
- * they are expected); RN_DATA_ERROR_FORMAT for files that cannot be read; RN_DATA_ERROR_EMPTY when nothing is left, or when no object has
- * a known class (the message lists the names seen).
+ * Makes the data set that @config describes (a map with `type:`) and indexes it: reads split lists, XML and
+ * image headers, in threads. Errors: RN_CONFIG_ERROR with file:line for the configuration;
+ * RN_DATA_ERROR_MISSING for files that are not there (the message says where they are expected);
+ * RN_DATA_ERROR_FORMAT for files that cannot be read; RN_DATA_ERROR_EMPTY when nothing is left, or when no
+ * object has a known class (the message lists the names seen).
  */
 RnDataset *rn_dataset_new (const RnNode *config, const RnDatasetOptions *options, GError **error);
 void rn_dataset_free (RnDataset *dataset);
@@ -72,7 +79,8 @@ const char *const *rn_dataset_class_names (const RnDataset *dataset); /* NULL-en
 int rn_dataset_group (const RnDataset *dataset, int64_t index);
 const char *rn_dataset_id (const RnDataset *dataset, int64_t index);   /* the line of the split list; lent */
 const char *rn_dataset_path (const RnDataset *dataset, int64_t index); /* of the image file; lent */
-void rn_dataset_image_size (const RnDataset *dataset, int64_t index, int *width, int *height); /* as decoded */
+void rn_dataset_image_size (const RnDataset *dataset, int64_t index, int *width,
+                            int *height); /* as decoded */
 /* Size after the transforms, padding of this image included; nothing is decoded. */
 void rn_dataset_padded_size (const RnDataset *dataset, int64_t index, int *height, int *width);
 /* Objects of known classes, difficult ones among them. */

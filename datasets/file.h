@@ -7,12 +7,16 @@
 G_BEGIN_DECLS
 
 /*
- * Reads @path, at most @limit bytes, into @text (a NUL follows; transfer full). Errors start with the path: RN_DATA_ERROR_MISSING if it
- * cannot be opened or read, RN_DATA_ERROR_FORMAT if it is larger or no regular file.
+ * Reads @path, at most @limit bytes, into @text (a NUL follows; transfer full). Errors start with the path:
+ * RN_DATA_ERROR_MISSING if it cannot be opened or read, RN_DATA_ERROR_FORMAT if it is larger or no regular
+ * file.
  */
 gboolean rn_file_read (const char *path, gsize limit, char **text, gsize *size, GError **error);
 
-/* The lines that are not empty, or their first columns; a byte order mark, CR and blanks around a line are dropped. NULL-ended. (transfer full) */
+/*
+ * The lines that are not empty, or their first columns; a byte order mark, CR and blanks around a line are
+ * dropped. NULL-ended. (transfer full)
+ */
 char **rn_file_read_lines (const char *path, gboolean first_column, GError **error);
 
 G_END_DECLS

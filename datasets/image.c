@@ -53,7 +53,8 @@ codec_for_file (FILE *file, GError **error)
     if (n >= codecs[i]->magic_size && memcmp (head, codecs[i]->magic, codecs[i]->magic_size) == 0
         && fseek (file, 0, SEEK_SET) == 0)
       return codecs[i];
-  g_set_error_literal (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, n == 0 ? "empty file" : "neither JPEG nor PNG");
+  g_set_error_literal (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
+                       n == 0 ? "empty file" : "neither JPEG nor PNG");
   return NULL;
 }
 
@@ -68,7 +69,8 @@ open_codec (FILE *file, int *width, int *height, int *orientation, GError **erro
   if (*width < 1 || *height < 1 || *width > RN_IMAGE_MAX_SIDE || *height > RN_IMAGE_MAX_SIDE
       || (gint64) *width * *height > RN_IMAGE_MAX_PIXELS)
     {
-      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%d x %d pixels is not a size that can be read", *width, *height);
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
+                   "%d x %d pixels is not a size that can be read", *width, *height);
       return NULL;
     }
   return codec;
@@ -97,7 +99,8 @@ rn_image_decode (FILE *file, guint8 *pixels, int width, int height, GError **err
     return FALSE;
   if (is_transposed (orientation) ? w != height || h != width : w != width || h != height)
     {
-      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "changed its size since it was indexed as %d x %d", width, height);
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
+                   "changed its size since it was indexed as %d x %d", width, height);
       return FALSE;
     }
   walk = walk_for_orientation (orientation, w, h);

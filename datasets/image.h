@@ -1,4 +1,7 @@
-/* image.h: reads JPEG and PNG files, told apart by content, as 8-bit RGB: row-major, three bytes a pixel, EXIF orientation applied. */
+/*
+ * image.h: reads JPEG and PNG files, told apart by content, as 8-bit RGB: row-major, three bytes a pixel,
+ * EXIF orientation applied.
+ */
 #ifndef RUNNER_DATASETS_IMAGE_H
 #define RUNNER_DATASETS_IMAGE_H
 
@@ -15,9 +18,10 @@ G_BEGIN_DECLS
 gboolean rn_image_probe (FILE *file, int *width, int *height, GError **error);
 
 /*
- * Decodes into @pixels [height, width, 3]. The size must be the one that rn_image_probe gave. Grey becomes three equal channels, CMYK is
- * converted as OpenCV does, 16-bit samples lose their low byte, alpha is dropped, palettes are expanded. A file with missing or damaged
- * pixel data is an error, never a half-grey image.
+ * Decodes into @pixels [height, width, 3]. The size must be the one that rn_image_probe gave. Grey becomes
+ * three equal channels, CMYK is converted as OpenCV does, 16-bit samples lose their low byte, alpha is
+ * dropped, palettes are expanded. A file with missing or damaged pixel data is an error, never a half-grey
+ * image.
  */
 gboolean rn_image_decode (FILE *file, guint8 *pixels, int width, int height, GError **error);
 
@@ -26,7 +30,8 @@ gboolean rn_image_probe_path (const char *path, int *width, int *height, GError 
 gboolean rn_image_decode_path (const char *path, guint8 *pixels, int width, int height, GError **error);
 
 /* Writes @pixels [height, width, 3] as a baseline JPEG; @quality is libjpeg's, 1 to 100. G_FILE_ERROR. */
-gboolean rn_image_write_jpeg (const char *path, const guint8 *pixels, int width, int height, int quality, GError **error);
+gboolean rn_image_write_jpeg (const char *path, const guint8 *pixels, int width, int height, int quality,
+                              GError **error);
 
 G_END_DECLS
 

@@ -22,7 +22,7 @@ typedef struct
   struct jpeg_progress_mgr progress;
   jmp_buf leave;
   char message[JMSG_LENGTH_MAX];
-  guint8 *row;            /* one decoded scanline */
+  guint8 *row;             /* one decoded scanline */
   gboolean multiple_scans; /* all of them are read before the first row comes out */
 } Jpeg;
 
@@ -43,7 +43,7 @@ take_warning (j_common_ptr info, int level)
 
   switch (level < 0 ? info->err->msg_code : 0)
     {
-    case JWRN_JPEG_EOF: /* one scan without its end marker is still whole: missing data shows as JWRN_HIT_MARKER */
+    case JWRN_JPEG_EOF: /* a single scan may lack its end marker: missing data is JWRN_HIT_MARKER */
       if (jpeg->multiple_scans)
         leave_with_message (info);
       break;
@@ -172,7 +172,7 @@ const RnCodec rn_codec_jpeg = {
   .decode = jpeg_decode,
 };
 
-/* -- Writing ----------------------------------------------------------------------------------------------- */
+/* ---- Writing ---- */
 
 typedef struct
 {
@@ -226,7 +226,8 @@ write_pixels (FILE *file, const guint8 *pixels, int width, int height, int quali
 }
 
 gboolean
-rn_image_write_jpeg (const char *path, const guint8 *pixels, int width, int height, int quality, GError **error)
+rn_image_write_jpeg (const char *path, const guint8 *pixels, int width, int height, int quality,
+                     GError **error)
 {
   FILE *file = fopen (path, "wbe");
   gboolean ok;

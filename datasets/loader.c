@@ -63,14 +63,14 @@ struct _RnLoader
   GCond changed;
   gboolean quit;
   guint64 epoch;
-  int64_t next;  /* batch to fill */
+  int64_t next;   /* batch to fill */
   int64_t wanted; /* batch to deliver */
   gboolean lent;
   int n_filling;
   int64_t n_skipped;
 };
 
-/* -- Filling a slot ---------------------------------------------------------------------------------------- */
+/* ---- Filling a slot ---- */
 
 /* The padded size that the images of @slot share. */
 static void
@@ -105,7 +105,8 @@ load_sample (RnLoader *loader, Slot *slot, int i, guint64 epoch, Worker *worker,
 
   meta->gt_boxes = slot->boxes + (gsize) i * loader->maxima.objects;
   meta->gt_labels = slot->gt_labels + (gsize) i * loader->maxima.objects;
-  rn_rng_init (&sample.rng, loader->options.seed, RN_STREAM_AUGMENT, (guint32) epoch, (guint32) slot->indices[i]);
+  rn_rng_init (&sample.rng, loader->options.seed, RN_STREAM_AUGMENT, (guint32) epoch,
+               (guint32) slot->indices[i]);
   return rn_dataset_load (loader->dataset, slot->indices[i], &sample, error);
 }
 
@@ -133,13 +134,15 @@ build_targets (RnLoader *loader, Slot *slot, Worker *worker, GError **error)
       };
       int64_t capacity = (int64_t) loader->max_anchors * batch->n - batch->n_positives;
       int64_t n = 0;
-      RnStatus status = rn_targets_build (&loader->rule, &image, sizes, &worker->targets, batch->labels + i * batch->n_anchors,
+      RnStatus status = rn_targets_build (&loader->rule, &image, sizes, &worker->targets,
+                                          batch->labels + i * batch->n_anchors,
                                           batch->positives + batch->n_positives, capacity, &n);
 
       if (status != RN_STATUS_OK)
         {
-          g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: no targets for %d objects at %d x %d: %s", meta->path, meta->n_gt,
-                       batch->width, batch->height, rn_status_name (status));
+          g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
+                       "%s: no targets for %d objects at %d x %d: %s", meta->path, meta->n_gt, batch->width,
+                       batch->height, rn_status_name (status));
           return FALSE;
         }
       meta->n_positives = (int) n;
@@ -169,8 +172,8 @@ skip_sample (RnLoader *loader, Slot *slot, int i, const GError *error)
 }
 
 /*
- * Fills @slot from its indices. A skipped sample may change the padded size of its batch, so the batch begins again; the samples that were
- * done come out the same. Gives up when as many samples failed as there are.
+ * Fills @slot from its indices. A skipped sample may change the padded size of its batch, so the batch begins
+ * again; the samples that were done come out the same. Gives up when as many samples failed as there are.
  */
 static gboolean
 fill_slot (RnLoader *loader, Slot *slot, guint64 epoch, Worker *worker, GError **error)
@@ -197,7 +200,8 @@ fill_slot (RnLoader *loader, Slot *slot, guint64 epoch, Worker *worker, GError *
       size_batch (loader, slot);
       i = 0;
     }
-  return g_atomic_int_get (&loader->cancel) || loader->options.targets == NULL || build_targets (loader, slot, worker, error);
+  return g_atomic_int_get (&loader->cancel) || loader->options.targets == NULL
+         || build_targets (loader, slot, worker, error);
 }
 
 /* With the lock held: takes the next batch, fills it without the lock, hands it over. */
@@ -221,7 +225,8 @@ work (RnLoader *loader, Worker *worker)
 static gboolean
 has_work (const RnLoader *loader)
 {
-  return loader->next < rn_sampler_n_batches (loader->sampler) && loader->slots[loader->next % loader->n_slots].state == SLOT_FREE
+  return loader->next < rn_sampler_n_batches (loader->sampler)
+         && loader->slots[loader->next % loader->n_slots].state == SLOT_FREE
          && !g_atomic_int_get (&loader->cancel);
 }
 
@@ -241,7 +246,7 @@ worker_thread (gpointer data)
   return NULL;
 }
 
-/* -- Memory ------------------------------------------------------------------------------------------------ */
+/* ---- Memory ---- */
 
 /* Deals out pieces of one block: first from no block, to learn its size. */
 typedef struct
@@ -301,12 +306,16 @@ measure (RnLoader *loader, GError **error)
       if (loader->options.targets != NULL)
         {
           int sizes[RN_MAX_LEVELS][2];
-          int n_levels = loader->targets.feature_sizes (loader->targets.model, shapes[i].height, shapes[i].width, sizes);
-          int64_t n = n_levels == loader->targets.anchors.n_levels ? rn_anchors_count (&loader->targets.anchors, sizes) : -1;
+          int n_levels =
+              loader->targets.feature_sizes (loader->targets.model, shapes[i].height, shapes[i].width, sizes);
+          int64_t n = n_levels == loader->targets.anchors.n_levels
+                          ? rn_anchors_count (&loader->targets.anchors, sizes)
+                          : -1;
 
           if (n < 0)
             {
-              g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "anchors cannot be laid over a batch of %d x %d with %d feature maps",
+              g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE,
+                           "anchors cannot be laid over a batch of %d x %d with %d feature maps",
                            shapes[i].width, shapes[i].height, n_levels);
               return FALSE;
             }
@@ -324,7 +333,8 @@ allocate (RnLoader *loader, GError **error)
   lay_out (loader, &dealer);
   if (dealer.overflow)
     {
-      g_set_error_literal (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY, "the loader's batches do not fit into memory");
+      g_set_error_literal (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+                           "the loader's batches do not fit into memory");
       return FALSE;
     }
   loader->arena = rn_arena_new ("loader", dealer.used, error);
@@ -333,9 +343,11 @@ allocate (RnLoader *loader, GError **error)
   dealer = (Dealer){ rn_arena_data (loader->arena), 0, FALSE };
   lay_out (loader, &dealer);
   for (int i = 0; i < loader->n_workers && loader->options.targets != NULL; i++)
-    if (rn_target_scratch_reserve (&loader->workers[i].targets, loader->max_anchors, loader->maxima.objects) != RN_STATUS_OK)
+    if (rn_target_scratch_reserve (&loader->workers[i].targets, loader->max_anchors, loader->maxima.objects)
+        != RN_STATUS_OK)
       {
-        g_set_error_literal (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY, "no memory for the loader's anchors");
+        g_set_error_literal (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+                             "no memory for the loader's anchors");
         return FALSE;
       }
   return TRUE;
@@ -366,7 +378,8 @@ rn_loader_new (const RnDataset *dataset, RnSampler *sampler, const RnLoaderOptio
   if (options->targets != NULL)
     {
       loader->targets = *options->targets;
-      loader->rule = (RnTargetRule){ &loader->targets.anchors, &loader->targets.assigner, &loader->targets.coder, loader->targets.num_classes };
+      loader->rule = (RnTargetRule){ &loader->targets.anchors, &loader->targets.assigner,
+                                     &loader->targets.coder, loader->targets.num_classes };
     }
   loader->n_workers = MAX (options->n_workers, 1);
   loader->workers = g_new0 (Worker, loader->n_workers);
@@ -383,7 +396,7 @@ rn_loader_new (const RnDataset *dataset, RnSampler *sampler, const RnLoaderOptio
   return g_steal_pointer (&loader);
 }
 
-/* -- The caller's side ------------------------------------------------------------------------------------- */
+/* ---- The caller's side ---- */
 
 /* Waits until no slot is being filled, and empties all. With the lock held. */
 static void
@@ -432,7 +445,8 @@ rn_loader_n_batches (const RnLoader *loader)
 gsize
 rn_loader_bytes (const RnLoader *loader)
 {
-  gsize per_worker = loader->max_anchors * (sizeof (float) + sizeof (int32_t)) + loader->maxima.objects * sizeof (float);
+  gsize per_worker =
+      loader->max_anchors * (sizeof (float) + sizeof (int32_t)) + loader->maxima.objects * sizeof (float);
 
   return rn_arena_size (loader->arena) + per_worker * loader->n_workers;
 }

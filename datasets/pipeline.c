@@ -41,7 +41,9 @@ check_scale (Step *step, const RnMultiScaleFlipAug *outer, const RnNode *node, G
     return TRUE;
   if (resize->img_scale == NULL && outer != NULL && outer->img_scale != NULL)
     resize->img_scale = g_array_ref (outer->img_scale);
-  return resize->img_scale != NULL ? TRUE : rn_node_error (node, error, "Resize needs img_scale: [longer side, shorter side]");
+  return resize->img_scale != NULL
+             ? TRUE
+             : rn_node_error (node, error, "Resize needs img_scale: [longer side, shorter side]");
 }
 
 static gboolean
@@ -51,7 +53,8 @@ set_up (Step *step, const RnNode *node, gboolean test_mode, GError **error)
 }
 
 static gboolean
-append_step (RnPipeline *pipeline, Step *step, const RnMultiScaleFlipAug *outer, const RnNode *node, gboolean test_mode, GError **error)
+append_step (RnPipeline *pipeline, Step *step, const RnMultiScaleFlipAug *outer, const RnNode *node,
+             gboolean test_mode, GError **error)
 {
   RnTransformRank rank = step->desc->rank;
 
@@ -59,7 +62,8 @@ append_step (RnPipeline *pipeline, Step *step, const RnMultiScaleFlipAug *outer,
     {
       const Step *last = &g_array_index (pipeline->steps, Step, pipeline->steps->len - 1);
 
-      return rn_node_error (node, error, "%s cannot come after %s", step->desc->component.name, last->desc->component.name);
+      return rn_node_error (node, error, "%s cannot come after %s", step->desc->component.name,
+                            last->desc->component.name);
     }
   if (!check_scale (step, outer, node, error) || !set_up (step, node, test_mode, error))
     return FALSE;
@@ -69,7 +73,8 @@ append_step (RnPipeline *pipeline, Step *step, const RnMultiScaleFlipAug *outer,
 }
 
 static gboolean
-append_list (RnPipeline *pipeline, const RnNode *list, const RnMultiScaleFlipAug *outer, gboolean test_mode, GError **error)
+append_list (RnPipeline *pipeline, const RnNode *list, const RnMultiScaleFlipAug *outer, gboolean test_mode,
+             GError **error)
 {
   if (rn_node_kind (list) != RN_NODE_LIST)
     return rn_node_error (list, error, "expected a list of transforms");
@@ -90,7 +95,8 @@ append_list (RnPipeline *pipeline, const RnNode *list, const RnMultiScaleFlipAug
         ok = rn_node_error (node, error, "%s cannot stand inside itself", component->name);
       else
         ok = set_up (&step, node, test_mode, error)
-             && append_list (pipeline, ((RnMultiScaleFlipAug *) step.self)->transforms, step.self, test_mode, error);
+             && append_list (pipeline, ((RnMultiScaleFlipAug *) step.self)->transforms, step.self, test_mode,
+                             error);
       if (!ok || step.desc->rank == RN_TRANSFORM_NEST)
         step_clear (&step);
       if (!ok)
@@ -111,7 +117,8 @@ rn_pipeline_new (const RnNode *list, gboolean test_mode, GError **error)
     return NULL;
   if ((pipeline->ranks & needed) != needed)
     {
-      rn_node_error (list, error, "a pipeline has LoadImageFromFile, DefaultFormatBundle or ImageToTensor, and Collect");
+      rn_node_error (list, error,
+                     "a pipeline has LoadImageFromFile, DefaultFormatBundle or ImageToTensor, and Collect");
       return NULL;
     }
   if (!test_mode && (pipeline->ranks & 1u << RN_TRANSFORM_ANNOTATIONS) == 0)

@@ -11,7 +11,7 @@ typedef struct
 {
   png_structp png;
   png_infop info;
-  guint8 **rows;  /* one pointer a row */
+  guint8 **rows; /* one pointer a row */
   char message[160];
 } Png;
 
@@ -119,7 +119,10 @@ png_decode (FILE *file, guint8 *pixels, int width, int height, const RnPixelWalk
       || png_get_rowbytes (png.png, png.info) != (gsize) width * 3)
     png_error (png.png, "the header changed while it was read");
 
-  /* Orientation is always 1 here, so rows stand in their place from the start (and interlaced passes need them all). */
+  /*
+   * Orientation is always 1 here, so rows stand in their place from the start (and interlaced passes need
+   * them all).
+   */
   png.rows = g_new (guint8 *, height);
   for (int y = 0; y < height; y++)
     png.rows[y] = pixels + walk->start + y * walk->step_y;

@@ -6,8 +6,9 @@
 #include <string.h>
 
 /*
- * OpenCV's modules/imgproc/src/resize.cpp for 8-bit images: weights are 11-bit integers; a row is first interpolated horizontally in int32,
- * then two rows are mixed. The truncating shifts of the mix are part of the result.
+ * OpenCV's modules/imgproc/src/resize.cpp for 8-bit images: weights are 11-bit integers; a row is first
+ * interpolated horizontally in int32, then two rows are mixed. The truncating shifts of the mix are part of
+ * the result.
  */
 #define WEIGHT_ONE 2048
 #define CHANNELS 3
@@ -48,7 +49,8 @@ interpolate_row (const guint8 *row, const Tap *taps, int width, int last, gint32
 }
 
 static void
-mix_rows (const gint32 *restrict a, const gint32 *restrict b, const int weights[2], int n, guint8 *restrict out)
+mix_rows (const gint32 *restrict a, const gint32 *restrict b, const int weights[2], int n,
+          guint8 *restrict out)
 {
   for (int i = 0; i < n; i++)
     out[i] = (guint8) ((((weights[0] * (a[i] >> 4)) >> 16) + ((weights[1] * (b[i] >> 4)) >> 16) + 2) >> 2);
@@ -66,12 +68,14 @@ halve (const guint8 *src, int src_width, guint8 *dst, int dst_width, int dst_hei
 
       for (int x = 0; x < dst_width; x++, row += 2 * CHANNELS)
         for (int c = 0; c < CHANNELS; c++)
-          *dst++ = (guint8) ((row[c] + row[c + CHANNELS] + row[c + pitch] + row[c + CHANNELS + pitch] + 2) >> 2);
+          *dst++ =
+              (guint8) ((row[c] + row[c + CHANNELS] + row[c + pitch] + row[c + CHANNELS + pitch] + 2) >> 2);
     }
 }
 
 void
-rn_resize_bilinear (const guint8 *src, int src_width, int src_height, guint8 *dst, int dst_width, int dst_height)
+rn_resize_bilinear (const guint8 *src, int src_width, int src_height, guint8 *dst, int dst_width,
+                    int dst_height)
 {
   g_autofree Tap *taps = NULL;
   g_autofree gint32 *memory = NULL;
@@ -112,7 +116,8 @@ rn_resize_bilinear (const guint8 *src, int src_width, int src_height, guint8 *ds
       for (int i = 0; i < 2; i++)
         if (held[i] != wanted[i])
           {
-            interpolate_row (src + (gsize) wanted[i] * src_width * CHANNELS, taps, dst_width, src_width - 1, rows[i]);
+            interpolate_row (src + (gsize) wanted[i] * src_width * CHANNELS, taps, dst_width, src_width - 1,
+                             rows[i]);
             held[i] = wanted[i];
           }
       mix_rows (rows[0], rows[1], tap.weights, n, dst + (gsize) y * n);

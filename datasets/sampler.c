@@ -14,7 +14,7 @@ struct _RnSampler
   int batch_size;
   guint64 seed;
   int64_t n;
-  guint8 *groups;              /* [n]; all 0 where groups are ignored */
+  guint8 *groups; /* [n]; all 0 where groups are ignored */
   int64_t group_size[N_GROUPS];
   int64_t n_batches;
 
@@ -169,7 +169,7 @@ rn_sampler_next_in_group (const RnSampler *sampler, int64_t index)
   return next;
 }
 
-/* -- Shapes of batches ------------------------------------------------------------------------------------- */
+/* ---- Shapes of batches ---- */
 
 /* Images of one group that have one padded size. */
 typedef struct
@@ -223,8 +223,8 @@ sizes_of_group (const RnSampler *sampler, const RnDataset *dataset, guint8 group
 }
 
 /*
- * Whether a batch can have exactly @shape: some image has its height, some its width, none exceeds it, and there are enough of these for a
- * batch, unless repeats may fill it.
+ * Whether a batch can have exactly @shape: some image has its height, some its width, none exceeds it, and
+ * there are enough of these for a batch, unless repeats may fill it.
  */
 static gboolean
 can_form (const GArray *sizes, RnBatchShape shape, int batch_size, gboolean repeats)

@@ -1,7 +1,8 @@
 /*
  * sampler.h: which images form which batch.
  *
- * The order of an epoch is a function of (seed, epoch), so these two numbers are the whole state of a sampler.
+ * The order of an epoch is a function of (seed, epoch), so these two numbers are the whole state of a
+ * sampler.
  */
 #ifndef RUNNER_DATASETS_SAMPLER_H
 #define RUNNER_DATASETS_SAMPLER_H
@@ -13,7 +14,8 @@ G_BEGIN_DECLS
 typedef enum
 {
   /*
-   * Shuffled; every batch holds images of one aspect group, and random repeats fill the last batch of a group (MMDetection's GroupSampler).
+   * Shuffled; every batch holds images of one aspect group, and random repeats fill the last batch of a group
+   * (MMDetection's GroupSampler).
    */
   RN_SAMPLER_GROUP,
   RN_SAMPLER_RANDOM,     /* the same, groups ignored */
@@ -29,7 +31,8 @@ typedef struct
 
 RnSampler *rn_sampler_new (RnSamplerKind kind, const RnDataset *dataset, int batch_size, guint64 seed);
 /* From the group (0 or 1) of each of @n indices; @groups is copied. */
-RnSampler *rn_sampler_new_from_groups (RnSamplerKind kind, const guint8 *groups, int64_t n, int batch_size, guint64 seed);
+RnSampler *rn_sampler_new_from_groups (RnSamplerKind kind, const guint8 *groups, int64_t n, int batch_size,
+                                       guint64 seed);
 void rn_sampler_free (RnSampler *sampler);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnSampler, rn_sampler_free)
 
@@ -37,15 +40,18 @@ RnSamplerKind rn_sampler_kind (const RnSampler *sampler);
 int rn_sampler_batch_size (const RnSampler *sampler);
 /* Batches of an epoch; the same for every epoch. */
 int64_t rn_sampler_n_batches (const RnSampler *sampler);
-/* Indices of batch @i of @epoch into @indices [batch_size]; gives how many there are (batch_size but for the last sequential one). Not thread-safe. */
+/*
+ * Indices of batch @i of @epoch into @indices [batch_size]; gives how many there are (batch_size but for the
+ * last sequential one). Not thread-safe.
+ */
 int rn_sampler_batch (RnSampler *sampler, guint64 epoch, int64_t i, int64_t *indices);
 
 /* The next index of the same group, going round; @index itself if it is the only one. Thread-safe. */
 int64_t rn_sampler_next_in_group (const RnSampler *sampler, int64_t index);
 
 /*
- * All distinct padded shapes that a batch can have: (max H, max W) over every combination that the sampler can form, sorted by area, then
- * height. (transfer full, g_free)
+ * All distinct padded shapes that a batch can have: (max H, max W) over every combination that the sampler
+ * can form, sorted by area, then height. (transfer full, g_free)
  */
 RnBatchShape *rn_sampler_batch_shapes (const RnSampler *sampler, const RnDataset *dataset, guint *n);
 

@@ -80,7 +80,8 @@ wait_for_threads (Scan *scan, const char *what, const RnDatasetOptions *options)
 }
 
 gboolean
-rn_scan (int64_t n, RnScanVisit visit, gpointer data, const char *what, const RnDatasetOptions *options, GError **error)
+rn_scan (int64_t n, RnScanVisit visit, gpointer data, const char *what, const RnDatasetOptions *options,
+         GError **error)
 {
   Scan scan = { .visit = visit, .data = data, .n = n };
   GThread *threads[MAX_THREADS];

@@ -37,7 +37,7 @@ typedef struct
 
 static const char *const plain_classes[] = { "circle", "square", "triangle", NULL };
 
-/* -- One image --------------------------------------------------------------------------------------------- */
+/* ---- One image ---- */
 
 static double
 brightness (const guint8 color[3])
@@ -115,7 +115,8 @@ draw_image (Folder *folder, RnRng *rng, RnCanvas *canvas, Object *objects)
     {
       const int *box = objects[i].box;
 
-      objects[i].difficult = MAX (box[2] - box[0], box[3] - box[1]) <= TINY || rn_canvas_count (canvas, i) < MIN_VISIBLE * covered[i];
+      objects[i].difficult = MAX (box[2] - box[0], box[3] - box[1]) <= TINY
+                             || rn_canvas_count (canvas, i) < MIN_VISIBLE * covered[i];
     }
   rn_canvas_add_noise (canvas, rng);
   return n;
@@ -130,16 +131,20 @@ format_xml (const Folder *folder, const char *id, const RnCanvas *canvas, const 
 
   g_string_append_printf (xml, "  <filename>%s.jpg</filename>\n", id);
   if (folder->n_done % 11 != 10)
-    g_string_append_printf (xml, "  <size><width>%d</width><height>%d</height><depth>3</depth></size>\n", canvas->width, canvas->height);
+    g_string_append_printf (xml, "  <size><width>%d</width><height>%d</height><depth>3</depth></size>\n",
+                            canvas->width, canvas->height);
   for (int i = 0; i < n; i++)
     {
       const int *box = objects[i].box;
 
-      g_string_append_printf (xml, "  <object>\n    <name>%s</name>\n    <difficult>%d</difficult>\n", folder->classes[objects[i].label],
-                              objects[i].difficult);
+      g_string_append_printf (xml, "  <object>\n    <name>%s</name>\n    <difficult>%d</difficult>\n",
+                              folder->classes[objects[i].label], objects[i].difficult);
       /* VOC counts from 1 and includes the last pixel. */
-      g_string_append_printf (xml, "    <bndbox><xmin>%d%s</xmin><ymin>%d%s</ymin><xmax>%d%s</xmax><ymax>%d%s</ymax></bndbox>\n  </object>\n",
-                              box[0] + 1, ending, box[1] + 1, ending, box[2], ending, box[3], ending);
+      g_string_append_printf (
+          xml,
+          "    <bndbox><xmin>%d%s</xmin><ymin>%d%s</ymin><xmax>%d%s</xmax><ymax>%d%s</ymax></bndbox>\n  "
+          "</object>\n",
+          box[0] + 1, ending, box[1] + 1, ending, box[2], ending, box[3], ending);
     }
   g_string_append (xml, "</annotation>\n");
   return g_string_free (xml, FALSE);
@@ -173,10 +178,11 @@ write_image (Folder *folder, const char *id, GError **error)
   n = draw_image (folder, &rng, &canvas, objects);
   xml = format_xml (folder, id, &canvas, objects, n);
   folder->n_done++;
-  return rn_image_write_jpeg (image, canvas.pixels, width, height, JPEG_QUALITY, error) && g_file_set_contents (annotation, xml, -1, error);
+  return rn_image_write_jpeg (image, canvas.pixels, width, height, JPEG_QUALITY, error)
+         && g_file_set_contents (annotation, xml, -1, error);
 }
 
-/* -- Splits and folders ------------------------------------------------------------------------------------ */
+/* ---- Splits and folders ---- */
 
 static gboolean
 write_list (const Folder *folder, const char *split, const char *ids, GError **error)
@@ -213,7 +219,8 @@ make_folders (const char *root, GError **error)
 
       if (g_mkdir_with_parents (path, 0777) != 0)
         {
-          g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (errno), "%s: %s", path, g_strerror (errno));
+          g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (errno), "%s: %s", path,
+                       g_strerror (errno));
           return FALSE;
         }
     }
@@ -230,11 +237,13 @@ write_folder (Folder *folder, gboolean has_test, GError **error)
   g_autofree char *trainval = NULL;
 
   if (!make_folders (folder->root, error) || !write_split (folder, options->n_train, train, error)
-      || !write_split (folder, options->n_val, val, error) || (has_test && !write_split (folder, options->n_test, test, error)))
+      || !write_split (folder, options->n_val, val, error)
+      || (has_test && !write_split (folder, options->n_test, test, error)))
     return FALSE;
   trainval = g_strconcat (train->str, val->str, NULL);
   return write_list (folder, "train", train->str, error) && write_list (folder, "val", val->str, error)
-         && write_list (folder, "trainval", trainval, error) && (!has_test || write_list (folder, "test", test->str, error));
+         && write_list (folder, "trainval", trainval, error)
+         && (!has_test || write_list (folder, "test", test->str, error));
 }
 
 static gboolean
@@ -265,16 +274,19 @@ check_options (const char *dir, const RnSynthOptions *options, GError **error)
 {
   g_autoptr (GDir) existing = NULL;
 
-  if (MIN (options->width, options->height) < 64 || MAX (options->width, options->height) > 2048 || options->n_train < 1
-      || options->n_val < 0 || options->n_test < 0 || MAX (MAX (options->n_train, options->n_val), options->n_test) > 100000)
+  if (MIN (options->width, options->height) < 64 || MAX (options->width, options->height) > 2048
+      || options->n_train < 1 || options->n_val < 0 || options->n_test < 0
+      || MAX (MAX (options->n_train, options->n_val), options->n_test) > 100000)
     {
-      g_set_error_literal (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "a synthetic set has sides of 64 to 2048 pixels and up to 100000 images a split");
+      g_set_error_literal (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
+                           "a synthetic set has sides of 64 to 2048 pixels and up to 100000 images a split");
       return FALSE;
     }
   existing = g_dir_open (dir, 0, NULL);
   if (existing != NULL && g_dir_read_name (existing) != NULL && !options->force)
     {
-      g_set_error (error, G_FILE_ERROR, G_FILE_ERROR_EXIST, "%s: the folder is not empty; --force writes into it", dir);
+      g_set_error (error, G_FILE_ERROR, G_FILE_ERROR_EXIST,
+                   "%s: the folder is not empty; --force writes into it", dir);
       return FALSE;
     }
   return TRUE;
@@ -285,5 +297,6 @@ rn_synth_write (const char *dir, const RnSynthOptions *options, GError **error)
 {
   if (!check_options (dir, options, error))
     return FALSE;
-  return options->layout == RN_SYNTH_PLAIN ? write_plain (dir, options, error) : write_voc0712 (dir, options, error);
+  return options->layout == RN_SYNTH_PLAIN ? write_plain (dir, options, error)
+                                           : write_voc0712 (dir, options, error);
 }

@@ -12,14 +12,15 @@ G_BEGIN_DECLS
 /* One image on its way through the pipeline. All memory is lent by the caller. */
 typedef struct
 {
-  RnSampleMeta *meta;  /* sizes are planned before the first step runs; gt_boxes and gt_labels have room for truth.n */
-  RnGroundTruth truth; /* of the image as decoded */
-  RnRng rng;           /* keyed by (seed, epoch, index) */
-  guint8 *pixels;      /* [height, width, 3] RGB: ori_* before Resize, img_* after it */
-  guint8 *spare;       /* as large as pixels; a step may swap the two */
+  RnSampleMeta
+      *meta; /* sizes are planned before the first step runs; gt_boxes and gt_labels have room for truth.n */
+  RnGroundTruth truth;       /* of the image as decoded */
+  RnRng rng;                 /* keyed by (seed, epoch, index) */
+  guint8 *pixels;            /* [height, width, 3] RGB: ori_* before Resize, img_* after it */
+  guint8 *spare;             /* as large as pixels; a step may swap the two */
   const float (*table)[256]; /* [3]: the float of each byte, by output channel; NULL: the byte itself */
-  gboolean rgb;        /* channel order of the output; FALSE: BGR, as OpenCV reads */
-  float *image;        /* output [3, out_height, out_width] */
+  gboolean rgb;              /* channel order of the output; FALSE: BGR, as OpenCV reads */
+  float *image;              /* output [3, out_height, out_width] */
   int out_width, out_height; /* of the batch, at least the padded size of this image */
 } RnSample;
 

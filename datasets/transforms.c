@@ -10,7 +10,7 @@
 
 #define MAX_SIDE 16384 /* of a resized or padded image */
 
-/* -- LoadImageFromFile ------------------------------------------------------------------------------------- */
+/* ---- LoadImageFromFile ---- */
 
 /* A transform without settings still has an instance. */
 typedef struct
@@ -23,7 +23,8 @@ static const RnKeySpec no_keys[] = { RN_KEY_END };
 static gboolean
 load_image_run (gconstpointer self, RnSample *sample, GError **error)
 {
-  return rn_image_decode_path (sample->meta->path, sample->pixels, sample->meta->ori_width, sample->meta->ori_height, error);
+  return rn_image_decode_path (sample->meta->path, sample->pixels, sample->meta->ori_width,
+                               sample->meta->ori_height, error);
 }
 
 const RnTransformDesc rn_transform_load_image = {
@@ -32,7 +33,7 @@ const RnTransformDesc rn_transform_load_image = {
   .run = load_image_run,
 };
 
-/* -- LoadAnnotations --------------------------------------------------------------------------------------- */
+/* ---- LoadAnnotations ---- */
 
 typedef struct
 {
@@ -44,7 +45,10 @@ static const RnKeySpec load_annotations_keys[] = {
   RN_KEY_END,
 };
 
-/* Difficult objects are left out: MMDetection's VOC configuration does not collect them either, so they are plain background. */
+/*
+ * Difficult objects are left out: MMDetection's VOC configuration does not collect them either, so they are
+ * plain background.
+ */
 static gboolean
 load_annotations_run (gconstpointer self, RnSample *sample, GError **error)
 {
@@ -61,17 +65,20 @@ load_annotations_run (gconstpointer self, RnSample *sample, GError **error)
 }
 
 const RnTransformDesc rn_transform_load_annotations = {
-  .component = { "LoadAnnotations", "takes the boxes and labels of the image", sizeof (LoadAnnotations), load_annotations_keys },
+  .component = { "LoadAnnotations", "takes the boxes and labels of the image", sizeof (LoadAnnotations),
+                 load_annotations_keys },
   .rank = RN_TRANSFORM_ANNOTATIONS,
   .run = load_annotations_run,
 };
 
-/* -- Resize ------------------------------------------------------------------------------------------------ */
+/* ---- Resize ---- */
 
 static const RnKeySpec resize_keys[] = {
-  RN_KEY (RnResize, img_scale, RN_KEY_INT_LIST, "null", "[longer, shorter] side that the image may take, in pixels",
-          .min = 1, .max = MAX_SIDE, .flags = RN_KEY_NULLABLE),
-  RN_KEY (RnResize, keep_ratio, RN_KEY_BOOL, "true", "one factor for both sides; false: img_scale is [width, height]"),
+  RN_KEY (RnResize, img_scale, RN_KEY_INT_LIST, "null",
+          "[longer, shorter] side that the image may take, in pixels", .min = 1, .max = MAX_SIDE,
+          .flags = RN_KEY_NULLABLE),
+  RN_KEY (RnResize, keep_ratio, RN_KEY_BOOL, "true",
+          "one factor for both sides; false: img_scale is [width, height]"),
   RN_KEY_END,
 };
 
@@ -85,7 +92,10 @@ resize_setup (gpointer self, const RnNode *node, gboolean test_mode, GError **er
   return rn_node_error (node, error, "img_scale is one scale of two numbers, [longer side, shorter side]");
 }
 
-/* mmcv.rescale_size: the largest factor at which the image fits into the scale, in either direction; sizes are rounded half up. */
+/*
+ * mmcv.rescale_size: the largest factor at which the image fits into the scale, in either direction; sizes
+ * are rounded half up.
+ */
 static void
 resize_plan (gconstpointer self, RnSampleMeta *meta)
 {
@@ -113,7 +123,8 @@ resize_run (gconstpointer self, RnSample *sample, GError **error)
   RnSampleMeta *meta = sample->meta;
   guint8 *resized = sample->spare;
 
-  rn_resize_bilinear (sample->pixels, meta->ori_width, meta->ori_height, resized, meta->img_width, meta->img_height);
+  rn_resize_bilinear (sample->pixels, meta->ori_width, meta->ori_height, resized, meta->img_width,
+                      meta->img_height);
   sample->spare = sample->pixels;
   sample->pixels = resized;
   for (int i = 0; i < meta->n_gt; i++)
@@ -122,20 +133,22 @@ resize_run (gconstpointer self, RnSample *sample, GError **error)
         gboolean horizontal = c % 2 == 0;
         float side = (float) (horizontal ? meta->img_width : meta->img_height);
 
-        meta->gt_boxes[i][c] = CLAMP (meta->gt_boxes[i][c] * (horizontal ? meta->scale_w : meta->scale_h), 0, side);
+        meta->gt_boxes[i][c] =
+            CLAMP (meta->gt_boxes[i][c] * (horizontal ? meta->scale_w : meta->scale_h), 0, side);
       }
   return TRUE;
 }
 
 const RnTransformDesc rn_transform_resize = {
-  .component = { "Resize", "scales the image and its boxes, bilinear as OpenCV", sizeof (RnResize), resize_keys },
+  .component = { "Resize", "scales the image and its boxes, bilinear as OpenCV", sizeof (RnResize),
+                 resize_keys },
   .rank = RN_TRANSFORM_RESIZE,
   .setup = resize_setup,
   .plan = resize_plan,
   .run = resize_run,
 };
 
-/* -- RandomFlip -------------------------------------------------------------------------------------------- */
+/* ---- RandomFlip ---- */
 
 typedef struct
 {
@@ -146,7 +159,8 @@ typedef struct
 static const char *const flip_directions[] = { "horizontal", NULL };
 
 static const RnKeySpec random_flip_keys[] = {
-  RN_KEY (RandomFlip, flip_ratio, RN_KEY_FLOAT, "null", "probability of a flip; null: never", .min = 0, .max = 1, .flags = RN_KEY_NULLABLE),
+  RN_KEY (RandomFlip, flip_ratio, RN_KEY_FLOAT, "null", "probability of a flip; null: never", .min = 0,
+          .max = 1, .flags = RN_KEY_NULLABLE),
   RN_KEY (RandomFlip, direction, RN_KEY_ENUM, "horizontal", "axis", .names = flip_directions),
   RN_KEY_END,
 };
@@ -197,13 +211,14 @@ random_flip_run (gconstpointer self, RnSample *sample, GError **error)
 }
 
 const RnTransformDesc rn_transform_random_flip = {
-  .component = { "RandomFlip", "mirrors the image and its boxes with a probability", sizeof (RandomFlip), random_flip_keys },
+  .component = { "RandomFlip", "mirrors the image and its boxes with a probability", sizeof (RandomFlip),
+                 random_flip_keys },
   .rank = RN_TRANSFORM_FLIP,
   .setup = random_flip_setup,
   .run = random_flip_run,
 };
 
-/* -- Normalize --------------------------------------------------------------------------------------------- */
+/* ---- Normalize ---- */
 
 typedef struct
 {
@@ -213,8 +228,10 @@ typedef struct
 } Normalize;
 
 static const RnKeySpec normalize_keys[] = {
-  RN_KEY (Normalize, mean, RN_KEY_FLOAT_LIST, NULL, "of the three output channels, 0 to 255", .min = -1e6, .max = 1e6, .flags = RN_KEY_REQUIRED),
-  RN_KEY (Normalize, std, RN_KEY_FLOAT_LIST, NULL, "of the three output channels", .min = 1e-6, .max = 1e6, .flags = RN_KEY_REQUIRED),
+  RN_KEY (Normalize, mean, RN_KEY_FLOAT_LIST, NULL, "of the three output channels, 0 to 255", .min = -1e6,
+          .max = 1e6, .flags = RN_KEY_REQUIRED),
+  RN_KEY (Normalize, std, RN_KEY_FLOAT_LIST, NULL, "of the three output channels", .min = 1e-6, .max = 1e6,
+          .flags = RN_KEY_REQUIRED),
   RN_KEY (Normalize, to_rgb, RN_KEY_BOOL, "true", "channel order of the output; false: BGR"),
   RN_KEY_END,
 };
@@ -249,13 +266,14 @@ normalize_run (gconstpointer self, RnSample *sample, GError **error)
 }
 
 const RnTransformDesc rn_transform_normalize = {
-  .component = { "Normalize", "subtracts the mean, divides by the deviation", sizeof (Normalize), normalize_keys },
+  .component = { "Normalize", "subtracts the mean, divides by the deviation", sizeof (Normalize),
+                 normalize_keys },
   .rank = RN_TRANSFORM_NORMALIZE,
   .setup = normalize_setup,
   .run = normalize_run,
 };
 
-/* -- Pad --------------------------------------------------------------------------------------------------- */
+/* ---- Pad ---- */
 
 typedef struct
 {
@@ -263,8 +281,9 @@ typedef struct
 } Pad;
 
 static const RnKeySpec pad_keys[] = {
-  RN_KEY (Pad, size_divisor, RN_KEY_INT, NULL, "both sides become multiples of it, by zeros at the right and the bottom",
-          .min = 1, .max = 1024, .flags = RN_KEY_REQUIRED),
+  RN_KEY (Pad, size_divisor, RN_KEY_INT, NULL,
+          "both sides become multiples of it, by zeros at the right and the bottom", .min = 1, .max = 1024,
+          .flags = RN_KEY_REQUIRED),
   RN_KEY_END,
 };
 
@@ -283,7 +302,7 @@ const RnTransformDesc rn_transform_pad = {
   .plan = pad_plan,
 };
 
-/* -- DefaultFormatBundle, ImageToTensor --------------------------------------------------------------------- */
+/* ---- DefaultFormatBundle, ImageToTensor ---- */
 
 static void
 write_row (const RnSample *sample, int channel, int y, float *out)
@@ -328,7 +347,8 @@ typedef struct
 } Keys;
 
 static const RnKeySpec keys_keys[] = {
-  RN_KEY (Keys, keys, RN_KEY_STRING_LIST, NULL, "what goes into the batch: img, gt_bboxes, gt_labels", .flags = RN_KEY_REQUIRED),
+  RN_KEY (Keys, keys, RN_KEY_STRING_LIST, NULL, "what goes into the batch: img, gt_bboxes, gt_labels",
+          .flags = RN_KEY_REQUIRED),
   RN_KEY_END,
 };
 
@@ -351,7 +371,7 @@ const RnTransformDesc rn_transform_image_to_tensor = {
   .run = bundle_run,
 };
 
-/* -- Collect ----------------------------------------------------------------------------------------------- */
+/* ---- Collect ---- */
 
 const RnTransformDesc rn_transform_collect = {
   .component = { "Collect", "names what goes into the batch", sizeof (Keys), keys_keys },
@@ -359,11 +379,12 @@ const RnTransformDesc rn_transform_collect = {
   .setup = keys_setup,
 };
 
-/* -- MultiScaleFlipAug ------------------------------------------------------------------------------------- */
+/* ---- MultiScaleFlipAug ---- */
 
 static const RnKeySpec multi_scale_flip_aug_keys[] = {
-  RN_KEY (RnMultiScaleFlipAug, img_scale, RN_KEY_INT_LIST, NULL, "[longer, shorter] side for the Resize inside, in pixels",
-          .min = 1, .max = MAX_SIDE, .flags = RN_KEY_REQUIRED),
+  RN_KEY (RnMultiScaleFlipAug, img_scale, RN_KEY_INT_LIST, NULL,
+          "[longer, shorter] side for the Resize inside, in pixels", .min = 1, .max = MAX_SIDE,
+          .flags = RN_KEY_REQUIRED),
   RN_KEY (RnMultiScaleFlipAug, flip, RN_KEY_BOOL, "false", "test on the mirrored image too; only false"),
   RN_KEY (RnMultiScaleFlipAug, transforms, RN_KEY_NODE, NULL, "list of transforms", .flags = RN_KEY_REQUIRED),
   RN_KEY_END,
@@ -374,11 +395,13 @@ multi_scale_flip_aug_setup (gpointer self, const RnNode *node, gboolean test_mod
 {
   const RnMultiScaleFlipAug *settings = self;
 
-  return settings->flip ? rn_node_error (node, error, "flip: one pass over the image only; set it to false") : TRUE;
+  return settings->flip ? rn_node_error (node, error, "flip: one pass over the image only; set it to false")
+                        : TRUE;
 }
 
 const RnTransformDesc rn_transform_multi_scale_flip_aug = {
-  .component = { "MultiScaleFlipAug", "wraps a test pipeline of one scale", sizeof (RnMultiScaleFlipAug), multi_scale_flip_aug_keys },
+  .component = { "MultiScaleFlipAug", "wraps a test pipeline of one scale", sizeof (RnMultiScaleFlipAug),
+                 multi_scale_flip_aug_keys },
   .rank = RN_TRANSFORM_NEST,
   .setup = multi_scale_flip_aug_setup,
 };

@@ -42,8 +42,7 @@ rn_voc_annotation_clear (RnVocAnnotation *annotation)
   g_clear_pointer (&annotation->objects, g_array_unref);
 }
 
-G_GNUC_PRINTF (3, 4) static gboolean
-fail (const Parser *parser, GError **error, const char *format, ...)
+G_GNUC_PRINTF (3, 4) static gboolean fail (const Parser *parser, GError **error, const char *format, ...)
 {
   g_autofree char *text = NULL;
   va_list args;
@@ -51,7 +50,8 @@ fail (const Parser *parser, GError **error, const char *format, ...)
   va_start (args, format);
   text = g_strdup_vprintf (format, args);
   va_end (args);
-  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%d: %s", xmlTextReaderGetParserLineNumber (parser->reader), text);
+  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%d: %s",
+               xmlTextReaderGetParserLineNumber (parser->reader), text);
   return FALSE;
 }
 
@@ -161,7 +161,8 @@ end_element (Parser *parser, int depth, GError **error)
   if (depth != 1 || strcmp (parser->path[1], "object") != 0)
     return TRUE;
   if (parser->has != HAS_ALL)
-    return fail (parser, error, "an <object> lacks its %s", parser->has & HAS_NAME ? "<bndbox>, or a part of it" : "<name>");
+    return fail (parser, error, "an <object> lacks its %s",
+                 parser->has & HAS_NAME ? "<bndbox>, or a part of it" : "<name>");
   if (parser->annotation->objects->len >= RN_VOC_MAX_OBJECTS)
     return fail (parser, error, "more than %d objects", RN_VOC_MAX_OBJECTS);
   g_array_append_val (parser->annotation->objects, parser->object);
@@ -202,8 +203,9 @@ rn_voc_xml_parse (const char *text, gsize size, RnVocAnnotation *annotation, GEr
       return FALSE;
     }
   /* Without XML_PARSE_NOENT and XML_PARSE_DTDLOAD entities stay unexpanded and no file is opened. */
-  parser.reader = xmlReaderForMemory (text, (int) size, NULL, NULL,
-                                      XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOBLANKS);
+  parser.reader =
+      xmlReaderForMemory (text, (int) size, NULL, NULL,
+                          XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOBLANKS);
   if (parser.reader == NULL)
     {
       g_set_error_literal (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "1: cannot be read as XML");

@@ -28,8 +28,8 @@ void rn_voc_annotation_clear (RnVocAnnotation *annotation);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RnVocAnnotation, rn_voc_annotation_clear)
 
 /*
- * Parses @size bytes of @text into @annotation, which is emptied first. No entity is expanded, nothing is fetched. Errors:
- * RN_DATA_ERROR_FORMAT, starting with the line number ("12: ...").
+ * Parses @size bytes of @text into @annotation, which is emptied first. No entity is expanded, nothing is
+ * fetched. Errors: RN_DATA_ERROR_FORMAT, starting with the line number ("12: ...").
  */
 gboolean rn_voc_xml_parse (const char *text, gsize size, RnVocAnnotation *annotation, GError **error);
 /* The same for a file; messages start with "path:line:". RN_DATA_ERROR_MISSING if there is none. */

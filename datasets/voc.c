@@ -15,14 +15,15 @@
 #define MAX_NAMED 10 /* findings of one kind that get a line of their own */
 
 const char *const rn_voc_class_names[] = {
-  "aeroplane", "bicycle", "bird",  "boat",      "bottle",      "bus",   "car",  "cat",   "chair",     "cow", "diningtable",
-  "dog",       "horse",   "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor", NULL,
+  "aeroplane", "bicycle",     "bird",  "boat",        "bottle", "bus",       "car",
+  "cat",       "chair",       "cow",   "diningtable", "dog",    "horse",     "motorbike",
+  "person",    "pottedplant", "sheep", "sofa",        "train",  "tvmonitor", NULL,
 };
 
 typedef enum
 {
-  FOUND_BAD_BOX,  /* dropped */
-  FOUND_SIZE,     /* XML and image disagree */
+  FOUND_BAD_BOX, /* dropped */
+  FOUND_SIZE,    /* XML and image disagree */
   FOUND_UNREADABLE,
   N_FOUND,
 } Finding;
@@ -35,13 +36,12 @@ typedef struct
 
   GMutex lock; /* guards the rest */
   RnIndex *index;
-  GHashTable *names;   /* char *, lent by the index -> index in its names + 1 */
+  GHashTable *names; /* char *, lent by the index -> index in its names + 1 */
   int64_t found[N_FOUND];
 } Voc;
 
 /* With the lock held. */
-G_GNUC_PRINTF (3, 4) static void
-note (Voc *voc, Finding finding, const char *format, ...)
+G_GNUC_PRINTF (3, 4) static void note (Voc *voc, Finding finding, const char *format, ...)
 {
   g_autofree char *text = NULL;
   va_list args;
@@ -90,7 +90,8 @@ find_image (const char *prefix, const char *id, GError **error)
   while (dir != NULL && (file = g_dir_read_name (dir)) != NULL)
     if (is_image_of (file, base))
       return g_build_filename (folder, file, NULL);
-  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING, "%s: no image of this name (.jpg, .jpeg or .png)", stem);
+  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING, "%s: no image of this name (.jpg, .jpeg or .png)",
+               stem);
   return NULL;
 }
 
@@ -125,22 +126,27 @@ add_object (Voc *voc, const char *id, const RnVocObject *object, const RnIndexIm
 
   if (!(clipped.x2 > clipped.x1 && clipped.y2 > clipped.y1))
     {
-      note (voc, FOUND_BAD_BOX, "%s/Annotations/%s.xml: %s box (%g %g %g %g) dropped, it has no area inside the image of %d x %d", voc->prefix,
-            id, object->name, box.x1 + 1, box.y1 + 1, box.x2 + 1, box.y2 + 1, image->width, image->height);
+      note (voc, FOUND_BAD_BOX,
+            "%s/Annotations/%s.xml: %s box (%g %g %g %g) dropped, it has no area inside the image of %d x %d",
+            voc->prefix, id, object->name, box.x1 + 1, box.y1 + 1, box.x2 + 1, box.y2 + 1, image->width,
+            image->height);
       return TRUE;
     }
   name = name_index (voc, object->name);
   if (name < 0)
     {
-      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: more than %d class names", voc->prefix, G_MAXINT16);
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: more than %d class names", voc->prefix,
+                   G_MAXINT16);
       return FALSE;
     }
-  rn_index_add_object (voc->index, (float[4]){ clipped.x1, clipped.y1, clipped.x2, clipped.y2 }, name, object->difficult);
+  rn_index_add_object (voc->index, (float[4]){ clipped.x1, clipped.y1, clipped.x2, clipped.y2 }, name,
+                       object->difficult);
   return TRUE;
 }
 
 static gboolean
-add_image (Voc *voc, int64_t item, const char *path, int width, int height, const RnVocAnnotation *annotation, GError **error)
+add_image (Voc *voc, int64_t item, const char *path, int width, int height, const RnVocAnnotation *annotation,
+           GError **error)
 {
   RnIndexImage *image = rn_index_image (voc->index, item);
   const char *id = voc->ids[item];
@@ -150,9 +156,10 @@ add_image (Voc *voc, int64_t item, const char *path, int width, int height, cons
       g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: too many images", voc->prefix);
       return FALSE;
     }
-  if (annotation->width > 0 && annotation->height > 0 && (annotation->width != width || annotation->height != height))
-    note (voc, FOUND_SIZE, "%s: the XML says %d x %d, the image is %d x %d; the image's size counts", path, annotation->width,
-          annotation->height, width, height);
+  if (annotation->width > 0 && annotation->height > 0
+      && (annotation->width != width || annotation->height != height))
+    note (voc, FOUND_SIZE, "%s: the XML says %d x %d, the image is %d x %d; the image's size counts", path,
+          annotation->width, annotation->height, width, height);
   image->width = width;
   image->height = height;
   image->id = rn_index_add_string (voc->index, id);
@@ -177,7 +184,8 @@ read_image (Voc *voc, int64_t item, GError **error)
 
   rn_voc_annotation_init (&annotation);
   path = find_image (voc->prefix, voc->ids[item], error);
-  if (path == NULL || !rn_image_probe_path (path, &width, &height, error) || !rn_voc_xml_parse_path (xml, &annotation, error))
+  if (path == NULL || !rn_image_probe_path (path, &width, &height, error)
+      || !rn_voc_xml_parse_path (xml, &annotation, error))
     return FALSE;
   g_mutex_lock (&voc->lock);
   ok = add_image (voc, item, path, width, height, &annotation, error);

@@ -1,1 +1,64 @@
-# Sources of this folder.
+check_PROGRAMS += \
+  tests/datasets/test-hostile \
+  tests/datasets/test-image \
+  tests/datasets/test-loader \
+  tests/datasets/test-sampler \
+  tests/datasets/test-synth \
+  tests/datasets/test-transforms \
+  tests/datasets/test-voc
+
+tests_datasets_util = tests/datasets/util.c tests/datasets/util.h
+
+tests_datasets_test_hostile_SOURCES = tests/datasets/test-hostile.c $(tests_datasets_util)
+tests_datasets_test_hostile_LDADD = $(TEST_LIBS)
+tests_datasets_test_image_SOURCES = tests/datasets/test-image.c tests/datasets/resize-golden.h $(tests_datasets_util)
+tests_datasets_test_image_LDADD = $(TEST_LIBS)
+tests_datasets_test_loader_SOURCES = tests/datasets/test-loader.c $(tests_datasets_util)
+tests_datasets_test_loader_LDADD = $(TEST_LIBS)
+tests_datasets_test_sampler_SOURCES = tests/datasets/test-sampler.c $(tests_datasets_util)
+tests_datasets_test_sampler_LDADD = $(TEST_LIBS)
+tests_datasets_test_synth_SOURCES = tests/datasets/test-synth.c $(tests_datasets_util)
+tests_datasets_test_synth_LDADD = $(TEST_LIBS)
+tests_datasets_test_transforms_SOURCES = tests/datasets/test-transforms.c $(tests_datasets_util)
+tests_datasets_test_transforms_LDADD = $(TEST_LIBS)
+tests_datasets_test_voc_SOURCES = tests/datasets/test-voc.c $(tests_datasets_util)
+tests_datasets_test_voc_LDADD = $(TEST_LIBS)
+
+EXTRA_DIST += tests/datasets/make-fixtures.py
+EXTRA_DIST += \
+  tests/datasets/fixtures/alpha.png \
+  tests/datasets/fixtures/alpha.rgb \
+  tests/datasets/fixtures/baseline.jpg \
+  tests/datasets/fixtures/baseline.rgb \
+  tests/datasets/fixtures/cmyk.jpg \
+  tests/datasets/fixtures/cmyk.rgb \
+  tests/datasets/fixtures/grey-1.png \
+  tests/datasets/fixtures/grey-1.rgb \
+  tests/datasets/fixtures/grey.jpg \
+  tests/datasets/fixtures/grey.rgb \
+  tests/datasets/fixtures/interlaced.png \
+  tests/datasets/fixtures/interlaced.rgb \
+  tests/datasets/fixtures/orientation-1.jpg \
+  tests/datasets/fixtures/orientation-1.rgb \
+  tests/datasets/fixtures/orientation-2.jpg \
+  tests/datasets/fixtures/orientation-2.rgb \
+  tests/datasets/fixtures/orientation-3.jpg \
+  tests/datasets/fixtures/orientation-3.rgb \
+  tests/datasets/fixtures/orientation-4.jpg \
+  tests/datasets/fixtures/orientation-4.rgb \
+  tests/datasets/fixtures/orientation-5.jpg \
+  tests/datasets/fixtures/orientation-5.rgb \
+  tests/datasets/fixtures/orientation-6.jpg \
+  tests/datasets/fixtures/orientation-6.rgb \
+  tests/datasets/fixtures/orientation-7.jpg \
+  tests/datasets/fixtures/orientation-7.rgb \
+  tests/datasets/fixtures/orientation-8.jpg \
+  tests/datasets/fixtures/orientation-8.rgb \
+  tests/datasets/fixtures/palette.png \
+  tests/datasets/fixtures/palette.rgb \
+  tests/datasets/fixtures/progressive.jpg \
+  tests/datasets/fixtures/progressive.rgb \
+  tests/datasets/fixtures/rgb-16.png \
+  tests/datasets/fixtures/rgb-16.rgb \
+  tests/datasets/fixtures/rgb.png \
+  tests/datasets/fixtures/rgb.rgb
