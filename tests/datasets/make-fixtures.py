@@ -57,8 +57,8 @@ def interlaced():
     import zlib
     grey = np.asarray(picture().convert("L"))
     raw = b""
-    passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
-    for y0, x0, dy, dx in passes:
+    steps = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
+    for y0, x0, dy, dx in steps:
         for row in grey[y0::dy, x0::dx]:
             raw += b"\0" + row.tobytes()
 
