@@ -1,5 +1,5 @@
 /* describe.c: a table of keys as documentation. */
-#include "config.h"
+#include <config.h> /* Autoconf's; with quotes it would be the one beside this file */
 #include "runner/config/schema.h"
 
 #include <math.h>

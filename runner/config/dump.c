@@ -1,5 +1,5 @@
 /* dump.c: a tree as YAML that loads to an equal one. Lists of scalars go on one line. */
-#include "config.h"
+#include <config.h> /* Autoconf's; with quotes it would be the one beside this file */
 #include "runner/config/node-private.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* load.c: a file, its bases, the overrides and the references, in this order. */
-#include "config.h"
+#include <config.h> /* Autoconf's; with quotes it would be the one beside this file */
 #include "runner/config/node-private.h"
 
 #include <errno.h>

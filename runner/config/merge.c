@@ -10,7 +10,7 @@
  *   _append_: [...]     the base's list with items at its end, _prepend_ at its start
  *   _merge_: {0: {...}} merge over single items of the base's list; -1 is the last
  */
-#include "config.h"
+#include <config.h> /* Autoconf's; with quotes it would be the one beside this file */
 #include "runner/config/node-private.h"
 
 #include <string.h>

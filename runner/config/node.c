@@ -1,4 +1,4 @@
-#include "config.h"
+#include <config.h> /* Autoconf's; with quotes it would be the one beside this file */
 #include "runner/config/node-private.h"
 
 #include "runner/base/registry.h"

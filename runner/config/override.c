@@ -10,7 +10,7 @@
  *
  * Whether a key means something is for the component's table to say.
  */
-#include "config.h"
+#include <config.h> /* Autoconf's; with quotes it would be the one beside this file */
 #include "runner/config/node-private.h"
 
 #include <string.h>

@@ -11,7 +11,7 @@
  * $${ stands for ${. Names do not nest. Two stages: what depends on the file is filled in when the file is
  * read, the rest at the end.
  */
-#include "config.h"
+#include <config.h> /* Autoconf's; with quotes it would be the one beside this file */
 #include "runner/config/node-private.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@
  *          (YAML 1.1 readers make strings of these); [-+]?.inf and .nan in the usual three cases
  *   string everything else
  */
-#include "config.h"
+#include <config.h> /* Autoconf's; with quotes it would be the one beside this file */
 #include "runner/config/node-private.h"
 
 #include <errno.h>

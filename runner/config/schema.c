@@ -1,5 +1,5 @@
 #define G_LOG_DOMAIN "rn-config"
-#include "config.h"
+#include <config.h> /* Autoconf's; with quotes it would be the one beside this file */
 #include "runner/config/schema.h"
 
 #include "runner/config/node-private.h"

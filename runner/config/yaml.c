@@ -4,7 +4,7 @@
  * One document. Typing is ours (scalar.c); tags other than !!str, !!seq and !!map are refused. Keys are texts
  * and unique. Aliases are copies; `<<` merges maps as in YAML 1.1, explicit keys first. A tab never indents.
  */
-#include "config.h"
+#include <config.h> /* Autoconf's; with quotes it would be the one beside this file */
 #include "runner/config/node-private.h"
 
 #include <string.h>
