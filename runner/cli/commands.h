@@ -8,7 +8,11 @@ typedef int (*RnCommandFunc) (int argc, char **argv); /* argv[0] is the command'
 
 int rn_cmd_bench (int argc, char **argv);
 int rn_cmd_config (int argc, char **argv);
+int rn_cmd_hooks (int argc, char **argv);
+int rn_cmd_models (int argc, char **argv);
+int rn_cmd_ops (int argc, char **argv);
 int rn_cmd_plan (int argc, char **argv);
 int rn_cmd_synth (int argc, char **argv);
+int rn_cmd_train (int argc, char **argv);
 
 #endif

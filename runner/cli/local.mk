@@ -1,8 +1,10 @@
 runner_runner_SOURCES += \
   runner/cli/cmd-bench.c \
   runner/cli/cmd-config.c \
+  runner/cli/cmd-list.c \
   runner/cli/cmd-plan.c \
   runner/cli/cmd-synth.c \
+  runner/cli/cmd-train.c \
   runner/cli/commands.h \
   runner/cli/common.c \
   runner/cli/common.h \

@@ -17,10 +17,14 @@ typedef struct
 } Command;
 
 static const Command commands[] = {
+  { "train", NULL, "train a detector", rn_cmd_train },
   { "plan", NULL, "the memory of a run, to the byte, before it runs", rn_cmd_plan },
   { "bench", NULL, "time the step on random data", rn_cmd_bench },
   { "config", NULL, "the configuration with bases and changes resolved, and where each value comes from",
     rn_cmd_config },
+  { "hooks", NULL, "list the hooks, or explain one", rn_cmd_hooks },
+  { "models", NULL, "list models, data sets, transforms and optimizers, or explain one", rn_cmd_models },
+  { "ops", NULL, "list the ops and their kernels, or explain one", rn_cmd_ops },
   { "synth", NULL, "draw a small data set in VOC's layout", rn_cmd_synth },
   { NULL, NULL, NULL, NULL },
 };
