@@ -28,4 +28,5 @@ librunner_internal_la_SOURCES += \
   runner/safetensors-format.h runner/safetensors-writer.c runner/safetensors.c runner/safetensors.h \
   runner/task.h \
   runner/train-task.c runner/train-task.h \
+  runner/train.c runner/train.h \
   runner/training-hooks.c

@@ -81,7 +81,7 @@ rn_runner_new (RnTask *task, const RnRunnerOptions *options)
     }
   runner->work_dir = g_strdup (options->work_dir);
   runner->config_text = g_strdup (options->config_text);
-  runner->timestamp = g_date_time_format (start, "%Y%m%d_%H%M%S");
+  runner->timestamp = options->timestamp != NULL ? g_strdup (options->timestamp) : g_date_time_format (start, "%Y%m%d_%H%M%S");
   runner->optimizer = options->optimizer;
   runner->hooks = rn_hook_list_new ();
   runner->log = rn_log_buffer_new ();

@@ -16,6 +16,7 @@ typedef struct
   gboolean is_by_epoch;       /* EpochBasedRunner: max_epochs counts; IterBasedRunner: max_iters */
   gint64 max_epochs, max_iters;
   const char *work_dir;       /* must exist */
+  const char *timestamp;      /* names the logs; NULL: now */
   const char *config_text;    /* the resolved configuration, for checkpoints */
   const RnOptimizer *optimizer; /* lent for the life of the runner */
 } RnRunnerOptions;

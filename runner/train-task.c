@@ -171,3 +171,10 @@ rn_train_task_free (RnTask *task)
   g_array_unref (self->lr_mults);
   g_free (self);
 }
+
+gsize
+rn_train_task_loader_bytes (const RnTask *task)
+{
+  const TrainTask *self = (const TrainTask *) task;
+  return rn_loader_bytes (self->train) + (self->val != NULL ? rn_loader_bytes (self->val) : 0);
+}

@@ -9,11 +9,13 @@
 G_BEGIN_DECLS
 
 /*
- * @job: lent; its training split is open and its programs are reserved. Where its validation split is open too, the task can evaluate.
+ * @job: lent; its training split is open and its programs are made (but reserved only before the first step). Where its validation split is open too, the task can evaluate.
  * (transfer full)
  */
 RnTask *rn_train_task_new (RnJob *job, const RnOptimizer *optimizer, GError **error);
 void rn_train_task_free (RnTask *task);
+/* Bytes of the loaders' buffers. */
+gsize rn_train_task_loader_bytes (const RnTask *task);
 
 G_END_DECLS
 

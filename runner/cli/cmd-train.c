@@ -1,0 +1,118 @@
+/* cmd-train.c: `runner train`: a run from its configuration to its last checkpoint. */
+#define G_LOG_DOMAIN "rn-cli"
+#include "config.h"
+
+#include "runner/cli/commands.h"
+
+#include "runner/base/atomic-file.h"
+#include "runner/base/error.h"
+#include "runner/base/log.h"
+#include "runner/base/signals.h"
+#include "runner/checkpoint-list.h"
+#include "runner/cli/common.h"
+#include "runner/config/config.h"
+#include "runner/train.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const RnUsage usage = {
+  .arguments = "CONFIG",
+  .summary = "Trains a detector. Writes logs and checkpoints to the work dir. Ctrl-C saves and leaves; --resume goes on, to the same bits.",
+  .examples = "  runner train configs/retinanet_shapes.yaml\n"
+              "  runner train configs/retinanet_shapes.yaml --work-dir work_dirs/long --set runner.max_epochs=24\n"
+              "  runner train configs/retinanet_shapes.yaml --resume\n",
+  .groups = RN_OPTIONS_CONFIG | RN_OPTIONS_RUN | RN_OPTIONS_RESUME,
+};
+
+static const char *
+work_dir_of (const RnNode *root)
+{
+  const RnNode *node = rn_node_get (root, "work_dir");
+  return node != NULL && rn_node_kind (node) == RN_NODE_STRING ? rn_node_as_string (node) : NULL;
+}
+
+/* Folder, text log and resolved configuration. */
+static gboolean
+open_work_dir (const RnNode *root, const char *timestamp, GError **error)
+{
+  const char *dir = work_dir_of (root);
+  if (dir == NULL)
+    return rn_node_error (rn_node_get (root, "work_dir"), error, "must be the name of a folder");
+  if (g_mkdir_with_parents (dir, 0777) != 0)
+    {
+      g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (errno), "%s: %s", dir, g_strerror (errno));
+      return FALSE;
+    }
+  g_autofree char *log_name = g_strconcat (timestamp, ".log", NULL);
+  g_autofree char *log_path = g_build_filename (dir, log_name, NULL), *config_path = g_build_filename (dir, "config.yaml", NULL);
+  g_autofree char *config = rn_config_dump (root, FALSE);
+  return rn_log_set_file (log_path, error) && rn_atomic_file_save (config_path, config, strlen (config), error);
+}
+
+/* A new run in the folder of an old one takes nothing from it, and writes over files of the same names. */
+static gboolean
+warn_of_old_run (const char *dir, GError **error)
+{
+  g_autoptr (GPtrArray) list = rn_checkpoint_list_read (dir, error);
+  if (list == NULL)
+    return FALSE;
+  if (list->len > 0)
+    g_warning ("%s holds %u checkpoints of an earlier run; this one starts anew and will write over those of the same names (--resume would go on)", dir,
+               list->len);
+  return TRUE;
+}
+
+static gboolean
+resume_or_start (RnTraining *training, const RnOptions *options, GError **error)
+{
+  const RnRunConfig *config = &training->job->config;
+
+  if (config->resume_from != NULL || options->resume)
+    return rn_runner_resume (training->runner, config->resume_from, error);
+  return warn_of_old_run (config->work_dir, error);
+}
+
+static gboolean
+train (RnNode *root, const RnOptions *options, int *signal, GError **error)
+{
+  g_autoptr (GDateTime) now = g_date_time_new_now_local ();
+  g_autofree char *timestamp = g_date_time_format (now, "%Y%m%d_%H%M%S");
+
+  if (!open_work_dir (root, timestamp, error))
+    {
+      rn_node_free (root);
+      return FALSE;
+    }
+  g_autoptr (RnTraining) training = rn_training_new (root, timestamp, error);
+  if (training == NULL || !resume_or_start (training, options, error))
+    return FALSE;
+
+  g_autofree char *hooks = rn_runner_describe_hooks (training->runner);
+  g_message ("device: %s", training->task->device);
+  g_message ("hooks, in the order of each stage:\n%s", hooks);
+  g_message ("work dir: %s; %" G_GINT64_FORMAT " iterations in all, %" G_GINT64_FORMAT " in an epoch", training->job->config.work_dir,
+             rn_runner_max_iters (training->runner), rn_runner_epoch_length (training->runner));
+  rn_signals_install ();
+  gboolean is_ok = rn_runner_run (training->runner, error);
+  *signal = rn_runner_signal (training->runner);
+  return is_ok;
+}
+
+int
+rn_cmd_train (int argc, char **argv)
+{
+  g_auto (RnOptions) options = { 0 };
+  GError *error = NULL;
+  int signal = 0;
+
+  if (!rn_options_parse (&usage, argc, argv, &options, &error))
+    return rn_cli_fail (error);
+  RnNode *root = rn_options_load (&options, &error);
+  gboolean is_ok = root != NULL && train (root, &options, &signal, &error);
+  if (!is_ok)
+    return rn_cli_fail (error);
+  if (signal != 0)
+    g_message ("stopped by signal %d after saving; --resume goes on", signal);
+  return signal != 0 ? 128 + signal : 0;
+}

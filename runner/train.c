@@ -1,0 +1,145 @@
+#define G_LOG_DOMAIN "rn-runner"
+#include "config.h"
+
+#include "runner/train.h"
+
+#include "runner/base/error.h"
+#include "runner/base/size.h"
+#include "runner/config/config.h"
+#include "runner/process-memory.h"
+#include "runner/train-task.h"
+
+/* MMDetection's RetinaNet recipes: 0.01 for 16 images. Far above it, training from the usual weights diverges. */
+#define BASE_LR_PER_IMAGE (0.01 / 16)
+#define LR_MARGIN 2
+
+static void
+describe_data (const RnJob *job)
+{
+  for (int split = 0; split < RN_SPLIT_COUNT; split++)
+    if (job->datasets[split] != NULL)
+      {
+        g_autofree char *text = rn_dataset_describe (job->datasets[split]);
+        g_message ("%s: %s", split == RN_SPLIT_TRAIN ? "training set" : "validation set", text);
+      }
+}
+
+/* Data, model, and programs for every shape that the run can meet. */
+static gboolean
+open_parts (RnTraining *training, GError **error)
+{
+  RnJob *job = training->job;
+  g_autoptr (GArray) shapes = g_array_new (FALSE, FALSE, sizeof (RnShape));
+
+  if (!rn_job_open_data (job, RN_SPLIT_TRAIN, error))
+    return FALSE;
+  if (job->config.evaluation != NULL && !rn_job_open_data (job, RN_SPLIT_VAL, error))
+    return FALSE;
+  describe_data (job);
+  rn_job_add_shapes (job, RN_SPLIT_TRAIN, RN_MODE_TRAIN, shapes);
+  guint n_train = shapes->len;
+  if (job->datasets[RN_SPLIT_VAL] != NULL)
+    rn_job_add_shapes (job, RN_SPLIT_VAL, RN_MODE_INFER, shapes);
+  g_message ("shapes: %u for training, %u for evaluation", n_train, shapes->len - n_train);
+
+  if (!rn_job_open_model (job, error) || !rn_job_open_programs (job, shapes, TRUE, FALSE, error))
+    return FALSE;
+  RnParamSet *params = rn_programs_params (job->programs);
+  for (int i = 0; i < rn_param_set_size (params); i++)
+    rn_programs_set_multipliers (job->programs, i, rn_optimizer_multipliers (training->optimizer, rn_param_set_get (params, i)));
+  return rn_programs_plan (job->programs, rn_job_show_progress, (gpointer) "planning shapes", error);
+}
+
+/* The answer to "will it fit" comes before the first step. */
+static gboolean
+check_memory (RnTraining *training, GError **error)
+{
+  RnMemory memory = rn_programs_memory (training->job->programs);
+  gsize loader_bytes = rn_train_task_loader_bytes (training->task);
+  guint64 needed = (guint64) memory.total_bytes + loader_bytes, available = rn_available_memory ();
+  g_autofree char *params = rn_size_format (memory.param_bytes), *grads = rn_size_format (memory.grad_bytes);
+  g_autofree char *momentum = rn_size_format (memory.momentum_bytes), *arena = rn_size_format (memory.arena_bytes);
+  g_autofree char *loaders = rn_size_format (loader_bytes), *total = rn_size_format (needed);
+  g_autofree char *free_text = available == G_MAXUINT64 ? g_strdup ("unknown") : rn_size_format (available);
+
+  g_message ("memory: parameters %s, gradients %s, momentum %s, arena %s (worst shape: batch %d, %dx%d), loaders %s: %s in all; available: %s",
+             params, grads, momentum, arena, memory.worst.n, memory.worst.height, memory.worst.width, loaders, total, free_text);
+  if (needed <= available)
+    return TRUE;
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+               "the run needs %s and %s are available; what needs less: a smaller data.samples_per_gpu, a smaller img_scale "
+               "(`runner plan` shows what each gives)",
+               total, free_text);
+  return FALSE;
+}
+
+static void
+check_lr (const RnTraining *training)
+{
+  double lr = rn_optimizer_lr (training->optimizer), n = (double) training->task->batch_size;
+
+  if (lr / n > LR_MARGIN * BASE_LR_PER_IMAGE)
+    g_warning ("optimizer.lr is %g for %g images in a batch; the usual recipe (0.01 for 16) would give %g: a larger one may diverge", lr, n,
+               n * BASE_LR_PER_IMAGE);
+}
+
+static gboolean
+make_runner (RnTraining *training, const char *timestamp, GError **error)
+{
+  RnJob *job = training->job;
+  g_autofree char *config_text = rn_config_dump (job->root, FALSE);
+  RnRunnerOptions options = {
+    .work_dir = job->config.work_dir,
+    .config_text = config_text,
+    .timestamp = timestamp,
+    .optimizer = training->optimizer,
+  };
+  const RnNode *node = rn_run_config_need (job->root, "runner", error);
+
+  if (node == NULL || !rn_runner_options_parse (node, &options, error))
+    return FALSE;
+  training->runner = rn_runner_new (training->task, &options);
+  return rn_runner_add_training_hooks (training->runner, &job->config, error) && rn_runner_init (training->runner, error);
+}
+
+static gboolean
+build (RnTraining *training, const char *timestamp, GError **error)
+{
+  RnJob *job = training->job;
+  const RnNode *node = rn_run_config_need (job->root, "optimizer", error);
+
+  if (!rn_run_config_check_training (job->root, error) || node == NULL)
+    return FALSE;
+  training->optimizer = rn_optimizer_new (node, error);
+  if (training->optimizer == NULL || !open_parts (training, error))
+    return FALSE;
+  training->task = rn_train_task_new (job, training->optimizer, error);
+  if (training->task == NULL || !make_runner (training, timestamp, error) || !check_memory (training, error))
+    return FALSE;
+  check_lr (training);
+  return rn_programs_reserve (job->programs, error)
+         && rn_param_set_init (rn_programs_params (job->programs), (guint64) job->config.seed, error);
+}
+
+RnTraining *
+rn_training_new (RnNode *root, const char *timestamp, GError **error)
+{
+  g_autoptr (RnTraining) training = g_new0 (RnTraining, 1);
+
+  training->job = rn_job_new (root, error);
+  if (training->job == NULL || !build (training, timestamp, error))
+    return NULL;
+  return g_steal_pointer (&training);
+}
+
+void
+rn_training_free (RnTraining *training)
+{
+  if (training == NULL)
+    return;
+  rn_runner_free (training->runner);
+  rn_train_task_free (training->task);
+  rn_optimizer_free (training->optimizer);
+  rn_job_free (training->job);
+  g_free (training);
+}

@@ -1,0 +1,35 @@
+/* train.h: from a configuration to a run that is ready to start. */
+#ifndef RUNNER_TRAIN_H
+#define RUNNER_TRAIN_H
+
+#include "runner/job.h"
+#include "runner/optimizer.h"
+#include "runner/runner.h"
+
+G_BEGIN_DECLS
+
+typedef struct
+{
+  RnJob *job;
+  RnOptimizer *optimizer;
+  RnTask *task;
+  RnRunner *runner;
+} RnTraining;
+
+/**
+ * rn_training_new:
+ * @root: (transfer full): a loaded configuration with a work_dir, which must exist
+ * @timestamp: "20240501_123000", names the logs; NULL: now
+ *
+ * Indexes the data, plans every shape, checks that the run fits, allocates and touches its memory, draws the weights and makes the hooks.
+ * Says on the way what will be used.
+ *
+ * Errors: RN_CONFIG_ERROR, RN_DATA_ERROR, RN_DEVICE_ERROR_MEMORY when it would not fit.
+ */
+RnTraining *rn_training_new (RnNode *root, const char *timestamp, GError **error);
+void rn_training_free (RnTraining *training);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnTraining, rn_training_free)
+
+G_END_DECLS
+
+#endif
