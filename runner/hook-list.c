@@ -72,18 +72,26 @@ rn_stage_name (RnStage stage)
 
 static const RnKeySpec no_keys[] = { RN_KEY_END };
 
-static void
-register_hook (RnRegistry *registry, const RnHookDesc *desc)
+gboolean
+rn_hook_register (const RnHookDesc *desc, GError **error)
 {
+  if (desc->abi >> 16 != RN_HOOK_ABI_MAJOR || desc->abi > RN_HOOK_ABI || desc->struct_size < G_STRUCT_OFFSET (RnHookDesc, before_run)
+      || desc->instance_size < sizeof (RnHook))
+    return rn_hook_error (error, "a hook of ABI %u.%u, this program has %u.%u", desc->abi >> 16, desc->abi & 0xffff, RN_HOOK_ABI_MAJOR,
+                          RN_HOOK_ABI_MINOR);
+
   HookClass *class = g_new0 (HookClass, 1); /* lives as long as the registry */
   memcpy (&class->desc, desc, MIN (desc->struct_size, sizeof class->desc));
   class->component = (RnComponent){
-    .name = desc->name, .summary = desc->summary, .instance_size = desc->instance_size,
+    .name = desc->name,
+    .summary = desc->summary,
+    .instance_size = desc->instance_size,
     .keys = desc->keys != NULL ? desc->keys : no_keys,
   };
-  g_autoptr (GError) error = NULL;
-  if (!rn_registry_add (registry, &class->component, &error))
-    g_error ("%s", error->message); /* two built-in hooks of one name */
+  if (rn_registry_add (rn_registry_family ("hook"), &class->component, error))
+    return TRUE;
+  g_free (class);
+  return FALSE;
 }
 
 void
@@ -94,7 +102,11 @@ rn_hooks_register (void)
     return;
   done = TRUE;
   for (const RnHookDesc *const *desc = rn_builtin_hooks; *desc != NULL; desc++)
-    register_hook (rn_registry_family ("hook"), *desc);
+    {
+      g_autoptr (GError) error = NULL;
+      if (!rn_hook_register (*desc, &error))
+        g_error ("%s: %s", (*desc)->name, error->message); /* a fault of the program: two of one name */
+    }
 }
 
 static void

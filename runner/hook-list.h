@@ -12,6 +12,9 @@ typedef struct _RnHookList RnHookList;
 /* Registers the built-in hooks in the family "hook". May be called again. */
 void rn_hooks_register (void);
 
+/* Adds a hook to the family. @desc is copied as far as it goes, its strings and keys are lent for ever. Checks ABI and name. */
+gboolean rn_hook_register (const RnHookDesc *desc, GError **error);
+
 RnHookList *rn_hook_list_new (void);
 /* Clears the hooks, last one first. */
 void rn_hook_list_free (RnHookList *list);
@@ -32,7 +35,7 @@ gboolean rn_hook_list_call (RnHookList *list, RnStage stage, RnRunner *runner, G
 gboolean rn_hook_list_finish (RnHookList *list, RnRunner *runner, GError **error);
 
 const char *rn_stage_name (RnStage stage); /* "before_train_iter" */
-/* "SGDHook (40), ...", NULL when no hook has the stage. (transfer full) */
+/* "OptimizerHook (40), ...", NULL when no hook has the stage. (transfer full) */
 char *rn_hook_list_describe (const RnHookList *list, RnStage stage);
 
 /* States under "hook/NAME", or "hook/NAME#2" for the second of a name. */
