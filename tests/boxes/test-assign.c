@@ -44,6 +44,17 @@ test_two_boxes (void)
   assert_small (&assigner, gts, 2, NULL, 0, (const int32_t[]) { 1, -1, 2, 0, 0 });
 }
 
+/* At IoU 0.5 exactly an anchor is positive, at 0.4 exactly it is no longer negative. */
+static void
+test_thresholds (void)
+{
+  const RnMaxIoUAssigner assigner = RN_MAX_IOU_ASSIGNER_INIT;
+  const RnBox half = { 0, 0, 10, 10 }, two_fifths = { 0, 0, 10, 8 };
+
+  assert_small (&assigner, &half, 1, NULL, 0, (const int32_t[]) { 1, 1, 0, 0, 0 });
+  assert_small (&assigner, &two_fifths, 1, NULL, 0, (const int32_t[]) { 1, -1, 0, 0, 0 });
+}
+
 static void
 test_later_box_wins (void)
 {
@@ -106,10 +117,14 @@ test_ignore (void)
   assigner.ignore_wrt_candidates = FALSE;
   assert_small (&assigner, &gt, 1, &ignore, 1, (const int32_t[]) { 1, -1, 0, -1, 0 });
 
-  /* Covered anchors are nobody's best, not even at IoU 0. */
-  const RnBox all = { -100, -100, 100, 100 };
+  /* Covered by the threshold exactly is not by more than it. */
+  const RnBox half = { 13, 0, 18, 10 };
   assigner = (RnMaxIoUAssigner) RN_MAX_IOU_ASSIGNER_INIT;
   assigner.ignore_iof_thr = 0.5f;
+  assert_small (&assigner, &gt, 1, &half, 1, (const int32_t[]) { 1, -1, 0, 0, 0 });
+
+  /* Covered anchors are nobody's best, not even at IoU 0. */
+  const RnBox all = { -100, -100, 100, 100 };
   assigner.match_zero_iou = TRUE;
   assert_small (&assigner, &gt, 1, &all, 1, (const int32_t[]) { -1, -1, -1, -1, -1 });
 }
@@ -305,6 +320,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/boxes/assign/two-boxes", test_two_boxes);
+  g_test_add_func ("/boxes/assign/thresholds", test_thresholds);
   g_test_add_func ("/boxes/assign/later-box-wins", test_later_box_wins);
   g_test_add_func ("/boxes/assign/zero-iou", test_zero_iou);
   g_test_add_func ("/boxes/assign/no-boxes", test_no_boxes);

@@ -108,6 +108,22 @@ test_legacy_half (void)
   g_assert_cmpint (verdict, ==, RN_AP_TRUE);
 }
 
+/* Of two boxes at the same place a detection finds the normal one, or the first; the next one finds it again. */
+static void
+test_ties (void)
+{
+  const RnBox box = { 0, 0, 9, 9 }, twice[2] = { box, box };
+  const RnDetection detections[2] = { { box, 0.9f, 0 }, { box, 0.9f, 0 } };
+  RnApVerdict verdicts[2];
+
+  rn_ap_match (detections, 2, &box, 1, &box, 1, 0.5f, verdicts);
+  g_assert_cmpint (verdicts[0], ==, RN_AP_TRUE);
+  g_assert_cmpint (verdicts[1], ==, RN_AP_FALSE);
+  rn_ap_match (detections, 2, twice, 2, NULL, 0, 0.5f, verdicts);
+  g_assert_cmpint (verdicts[0], ==, RN_AP_TRUE);
+  g_assert_cmpint (verdicts[1], ==, RN_AP_FALSE);
+}
+
 /* MMDetection's own test of tpfp_default. */
 static void
 test_upstream (void)
@@ -236,6 +252,7 @@ main (int argc, char **argv)
   g_test_add_func ("/boxes/average-precision/worked", test_worked);
   g_test_add_func ("/boxes/average-precision/three-of-ten", test_three_of_ten);
   g_test_add_func ("/boxes/average-precision/legacy-half", test_legacy_half);
+  g_test_add_func ("/boxes/average-precision/ties", test_ties);
   g_test_add_func ("/boxes/average-precision/upstream", test_upstream);
   g_test_add_func ("/boxes/average-precision/golden", test_golden);
   g_test_add_func ("/boxes/average-precision/nothing", test_nothing);
