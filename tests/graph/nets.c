@@ -5,6 +5,7 @@
 #include <runner/batch.h>
 
 #define LEVELS 4
+#define WIDTH 3 /* channels of neck and head */
 
 static const RnInit normal = { .kind = RN_INIT_NORMAL, .a = 0, .b = 0.15 };
 
@@ -132,12 +133,12 @@ pyramid (RnGraph *graph, const RnValueId *maps, RnValueId *levels)
   RnValueId top_down[3];
   rn_graph_push_scope (graph, "neck");
   for (int i = 0; i < 3; i++)
-    top_down[i] = conv (graph, maps[i], laterals[i], 5, 1, 1, TRUE, FALSE);
+    top_down[i] = conv (graph, maps[i], laterals[i], WIDTH, 1, 1, TRUE, FALSE);
   for (int i = 1; i >= 0; i--)
     top_down[i] = rn_upsample_add (graph, top_down[i + 1], top_down[i]);
   for (int i = 0; i < 3; i++)
-    levels[i] = conv (graph, top_down[i], outs[i], 5, 3, 1, TRUE, FALSE);
-  levels[3] = conv (graph, rn_relu (graph, levels[2]), outs[3], 5, 3, 2, TRUE, FALSE);
+    levels[i] = conv (graph, top_down[i], outs[i], WIDTH, 3, 1, TRUE, FALSE);
+  levels[3] = conv (graph, rn_relu (graph, levels[2]), outs[3], WIDTH, 3, 2, TRUE, FALSE);
   rn_graph_pop_scope (graph);
 }
 
@@ -160,10 +161,10 @@ net_pyramid (RnGraph *graph, const NetOptions *options)
   for (int i = 0; i < LEVELS; i++)
     {
       graph->group = 2 * i;
-      RnValueId x = rn_relu (graph, conv (graph, levels[i], "cls_tower", 5, 3, 1, TRUE, FALSE));
+      RnValueId x = rn_relu (graph, conv (graph, levels[i], "cls_tower", WIDTH, 3, 1, TRUE, FALSE));
       focal (graph, conv (graph, x, "cls", NET_ANCHORS * NET_CLASSES, 3, 1, TRUE, FALSE), &t, offset, i);
       graph->group = 2 * i + 1;
-      x = rn_relu (graph, conv (graph, levels[i], "reg_tower", 5, 3, 1, TRUE, FALSE));
+      x = rn_relu (graph, conv (graph, levels[i], "reg_tower", WIDTH, 3, 1, TRUE, FALSE));
       box (graph, conv (graph, x, "reg", NET_ANCHORS * 4, 3, 1, TRUE, FALSE), &t, offset, i);
       offset += n_cells (graph, levels[i]) * NET_ANCHORS;
     }

@@ -136,8 +136,8 @@ test_sharing (void)
       g_assert_cmpint (rn_param_set_n_weights (params), ==, 2 + 1 + 2 + 7 * 2 + 4 * 2);
       g_assert_cmpint (rn_param_set_size (params), ==, 27 + 2);
       g_assert_cmpint (rn_param_set_n_elements (params, TRUE), ==,
-                       (4 * 27 + 4) + 5 * 36 + 10 + (5 * 4 + 5) + 2 * (5 * 5 + 5) + 4 * (5 * 45 + 5)
-                           + 2 * (5 * 45 + 5) + (4 * 45 + 4) + (8 * 45 + 8));
+                       (4 * 27 + 4) + 5 * 36 + 10 + (3 * 4 + 3) + 2 * (3 * 5 + 3) + 4 * (3 * 27 + 3)
+                           + 2 * (3 * 27 + 3) + (4 * 27 + 4) + (8 * 27 + 8));
     }
 }
 
