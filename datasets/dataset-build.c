@@ -3,11 +3,10 @@
 
 #include "datasets/dataset-private.h"
 
+#include "datasets/voc-xml.h"
 #include "datasets/voc.h"
 #include "runner/base/error.h"
 #include "runner/config/schema.h"
-
-#include <libxml/parser.h>
 
 #define MAX_DEPTH 8 /* of views in views */
 
@@ -221,7 +220,7 @@ rn_datasets_register (void)
 
   if (!g_once_init_enter (&done))
     return;
-  xmlInitParser (); /* before there are threads */
+  rn_voc_xml_init ();
   for (gsize i = 0; i < G_N_ELEMENTS (dataset_descs); i++)
     rn_registry_add (rn_registry_family ("dataset"), &dataset_descs[i].component, NULL);
   for (gsize i = 0; i < G_N_ELEMENTS (transforms); i++)

@@ -19,7 +19,7 @@ G_BEGIN_DECLS
 
 typedef struct _RnLoader RnLoader;
 
-/* How the model wants its targets; lent for the life of the loader. */
+/* How the model wants its targets; copied, but for @model, which is lent for the life of the loader. */
 typedef struct
 {
   RnAnchorGenerator anchors;

@@ -30,6 +30,8 @@ librunner_internal_la_SOURCES += \
   datasets/synth.h \
   datasets/transform.h \
   datasets/transforms.c \
+  datasets/voc-cache.c \
+  datasets/voc-cache.h \
   datasets/voc-xml.c \
   datasets/voc-xml.h \
   datasets/voc.c \

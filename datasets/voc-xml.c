@@ -31,6 +31,12 @@ typedef struct
 } Parser;
 
 void
+rn_voc_xml_init (void)
+{
+  xmlInitParser ();
+}
+
+void
 rn_voc_annotation_init (RnVocAnnotation *annotation)
 {
   *annotation = (RnVocAnnotation){ .objects = g_array_new (FALSE, FALSE, sizeof (RnVocObject)) };

@@ -23,6 +23,9 @@ typedef struct
   GArray *objects;   /* RnVocObject, in the order of the file */
 } RnVocAnnotation;
 
+/* Before the first thread parses. May be called again. */
+void rn_voc_xml_init (void);
+
 void rn_voc_annotation_init (RnVocAnnotation *annotation);
 void rn_voc_annotation_clear (RnVocAnnotation *annotation);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RnVocAnnotation, rn_voc_annotation_clear)

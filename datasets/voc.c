@@ -7,6 +7,7 @@
 #include "datasets/file.h"
 #include "datasets/image.h"
 #include "datasets/scan.h"
+#include "datasets/voc-cache.h"
 #include "datasets/voc-xml.h"
 #include "runner/base/error.h"
 
@@ -25,19 +26,21 @@ typedef enum
   FOUND_BAD_BOX, /* dropped */
   FOUND_SIZE,    /* XML and image disagree */
   FOUND_UNREADABLE,
-  N_FOUND,
 } Finding;
+
+G_STATIC_ASSERT (FOUND_UNREADABLE + 1 == RN_VOC_N_FINDINGS);
 
 typedef struct
 {
   const char *prefix;
   char **ids;
   RnOnError on_error;
+  RnVocStamps *stamps; /* [ids] each written by the thread that reads its files */
 
   GMutex lock; /* guards the rest */
   RnIndex *index;
   GHashTable *names; /* char *, lent by the index -> index in its names + 1 */
-  int64_t found[N_FOUND];
+  int64_t found[RN_VOC_N_FINDINGS];
 } Voc;
 
 /* With the lock held. */
@@ -177,15 +180,17 @@ read_image (Voc *voc, int64_t item, GError **error)
 {
   g_auto (RnVocAnnotation) annotation;
   g_autofree char *path = NULL;
-  g_autofree char *name = g_strconcat (voc->ids[item], ".xml", NULL);
-  g_autofree char *xml = g_build_filename (voc->prefix, "Annotations", name, NULL);
+  g_autofree char *xml = rn_voc_annotation_path (voc->prefix, voc->ids[item]);
   int width, height;
   gboolean ok;
 
   rn_voc_annotation_init (&annotation);
+  voc->stamps[item].annotation = rn_file_stamp (xml);
   path = find_image (voc->prefix, voc->ids[item], error);
-  if (path == NULL || !rn_image_probe_path (path, &width, &height, error)
-      || !rn_voc_xml_parse_path (xml, &annotation, error))
+  if (path == NULL)
+    return FALSE;
+  voc->stamps[item].image = rn_file_stamp (path);
+  if (!rn_image_probe_path (path, &width, &height, error) || !rn_voc_xml_parse_path (xml, &annotation, error))
     return FALSE;
   g_mutex_lock (&voc->lock);
   ok = add_image (voc, item, path, width, height, &annotation, error);
@@ -226,42 +231,66 @@ drop_unread_images (RnIndex *index)
 }
 
 static void
-report_findings (const Voc *voc)
+report_findings (const char *prefix, const int64_t *found)
 {
-  static const char *const texts[N_FOUND] = {
+  static const char *const texts[RN_VOC_N_FINDINGS] = {
     [FOUND_BAD_BOX] = "boxes without area inside their image dropped",
     [FOUND_SIZE] = "images of another size than their XML says",
     [FOUND_UNREADABLE] = "unreadable images left out",
   };
 
-  for (int i = 0; i < N_FOUND; i++)
-    if (voc->found[i] > 0)
-      g_warning ("%s: %" G_GINT64_FORMAT " %s", voc->prefix, (gint64) voc->found[i], texts[i]);
+  for (int i = 0; i < RN_VOC_N_FINDINGS; i++)
+    if (found[i] > 0)
+      g_warning ("%s: %" G_GINT64_FORMAT " %s", prefix, (gint64) found[i], texts[i]);
 }
 
-RnIndex *
-rn_voc_index (const char *ann_file, const char *prefix, const RnDatasetOptions *options, GError **error)
+/* Reads all files of @source, and fills its stamps and findings. */
+static RnIndex *
+scan_folder (RnVocSource *source, const RnDatasetOptions *options, GError **error)
 {
   g_autoptr (RnIndex) index = rn_index_new ();
   g_autoptr (GHashTable) names = g_hash_table_new (g_str_hash, g_str_equal);
-  g_auto (GStrv) ids = rn_file_read_lines (ann_file, TRUE, error);
-  Voc voc = { .prefix = prefix, .ids = ids, .on_error = options->on_error, .index = index, .names = names };
+  g_auto (GStrv) ids = NULL;
+  Voc voc = { .prefix = source->prefix, .on_error = options->on_error, .index = index, .names = names };
   gboolean ok;
 
+  source->list = rn_file_stamp (source->ann_file);
+  voc.ids = ids = rn_file_read_lines (source->ann_file, TRUE, error);
   if (ids == NULL)
     return NULL;
   if (g_strv_length (ids) > G_MAXINT32 / sizeof (RnIndexImage))
     {
-      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: too many lines", ann_file);
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: too many lines", source->ann_file);
       return NULL;
     }
   g_array_set_size (index->images, g_strv_length (ids));
+  voc.stamps = source->stamps = g_new0 (RnVocStamps, index->images->len);
   g_mutex_init (&voc.lock);
-  ok = rn_scan (index->images->len, visit, &voc, prefix, options, error);
+  ok = rn_scan (index->images->len, visit, &voc, source->prefix, options, error);
   g_mutex_clear (&voc.lock);
   if (!ok)
     return NULL;
-  report_findings (&voc);
+  memcpy (source->findings, voc.found, sizeof voc.found);
   drop_unread_images (index);
   return g_steal_pointer (&index);
+}
+
+/* An index that leaves images out is not kept: they may be repaired, and nothing would tell. */
+RnIndex *
+rn_voc_index (const char *ann_file, const char *prefix, const RnDatasetOptions *options, GError **error)
+{
+  int64_t findings[RN_VOC_N_FINDINGS] = { 0 };
+  RnVocSource source = { .ann_file = ann_file, .prefix = prefix, .findings = findings };
+  RnIndex *index = options->cache_dir != NULL ? rn_voc_cache_load (options->cache_dir, &source) : NULL;
+
+  if (index == NULL)
+    {
+      index = scan_folder (&source, options, error);
+      if (index != NULL && options->cache_dir != NULL && findings[FOUND_UNREADABLE] == 0)
+        rn_voc_cache_save (options->cache_dir, &source, index);
+      g_free (source.stamps);
+    }
+  if (index != NULL)
+    report_findings (prefix, findings);
+  return index;
 }

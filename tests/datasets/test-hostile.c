@@ -6,7 +6,9 @@
 
 #include "datasets/file.h"
 #include "datasets/image.h"
+#include "datasets/voc-cache.h"
 #include "datasets/voc-xml.h"
+#include "datasets/voc.h"
 #include "runner/base/rng.h"
 #include "tests/datasets/util.h"
 
@@ -173,6 +175,79 @@ test_lists (void)
   test_dir_remove (dir);
 }
 
+/*
+ * A kept scan with damage behind a checksum that was put right: it is refused, or all that it says stays in
+ * bounds.
+ */
+static void
+test_cache (void)
+{
+  char *dir = test_dir_new ();
+  g_autofree char *list = g_build_filename (dir, "list.txt", NULL);
+  g_autoptr (GDir) listing = NULL;
+  g_autofree char *seed = NULL;
+  const char *name;
+  gsize seed_size;
+  RnDatasetOptions options = { .cache_dir = dir };
+  int64_t findings[RN_VOC_N_FINDINGS];
+  RnVocSource source = { .ann_file = list, .prefix = dir, .findings = findings };
+  GError *error = NULL;
+  int n_read = 0;
+
+  for (int i = 0; i < 3; i++)
+    {
+      const char *id = (const char *[]){ "x", "y", "z" }[i];
+
+      test_write_image (dir, id, 64, 48);
+      test_write_xml (dir, id, 64, 48,
+                      TEST_OBJECT ("a", "0", "1", "1", "20", "20")
+                          TEST_OBJECT ("b", "1", "5", "5", "30", "20"));
+    }
+  test_write (dir, "list.txt", "x\ny\nz\n", -1);
+  rn_index_free (rn_voc_index (list, dir, &options, &error));
+  g_assert_no_error (error);
+  listing = g_dir_open (dir, 0, NULL);
+  while ((name = g_dir_read_name (listing)) != NULL && !g_str_has_suffix (name, ".index"))
+    ;
+  g_assert_nonnull (name);
+  g_autofree char *path = g_build_filename (dir, name, NULL);
+  g_assert_true (g_file_get_contents (path, &seed, &seed_size, NULL));
+
+  for (guint32 i = 0; i < N_MUTATIONS; i++)
+    {
+      gsize size = seed_size;
+      g_autofree char *bytes = mutate (seed, &size, i);
+      g_autoptr (RnIndex) index = NULL;
+      guint64 checksum;
+
+      if (i == 0)
+        {
+          g_free (bytes);
+          bytes = g_memdup2 (seed, seed_size); /* the undamaged file is read */
+          size = seed_size;
+        }
+      else if (size > 16)
+        {
+          memcpy (bytes, seed, 8); /* magic number and version */
+          checksum = test_hash (TEST_HASH_START, bytes + 16, size - 16);
+          memcpy (bytes + 8, &checksum, sizeof checksum);
+        }
+      test_write (dir, name, bytes, (gssize) size);
+      index = rn_voc_cache_load (dir, &source);
+      g_assert_true (i > 0 || index != NULL);
+      for (guint k = 0; index != NULL && k < index->images->len; k++)
+        {
+          const RnIndexImage *image = rn_index_image (index, k);
+
+          g_assert_cmpint (strlen (rn_index_string (index, image->path)), >, 0);
+          g_assert_cmpint (image->first + image->n, <=, index->labels->len);
+        }
+      n_read += index != NULL;
+    }
+  g_assert_cmpint (n_read, <, N_MUTATIONS / 2);
+  test_dir_remove (dir);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -189,5 +264,6 @@ main (int argc, char **argv)
   g_test_add_func ("/datasets/hostile/xml", test_xml);
   g_test_add_func ("/datasets/hostile/xml-bombs", test_xml_bombs);
   g_test_add_func ("/datasets/hostile/lists", test_lists);
+  g_test_add_func ("/datasets/hostile/cache", test_cache);
   return g_test_run ();
 }

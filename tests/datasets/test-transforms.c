@@ -151,11 +151,11 @@ test_normalize (void)
   g_autofree guint8 *pixels = g_malloc (50 * 40 * 3);
   Result rgb = run (dir,
                     "[" LOAD "{type: Normalize, mean: [123.675, 116.28, 103.53], std: [58.395, 57.12, "
-                             "57.375], to_rgb: true}, " BUNDLE "]",
+                    "57.375], to_rgb: true}, " BUNDLE "]",
                     64, 45, 0);
   Result bgr = run (dir,
                     "[" LOAD "{type: Normalize, mean: [123.675, 116.28, 103.53], std: [58.395, 57.12, "
-                             "57.375], to_rgb: false}, " BUNDLE "]",
+                    "57.375], to_rgb: false}, " BUNDLE "]",
                     50, 40, 0);
   Result raw = run (dir, "[" LOAD BUNDLE "]", 50, 40, 0);
 

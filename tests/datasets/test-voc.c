@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <utime.h>
+#include <glib/gstdio.h>
 
 #define WRAP(inside) "<annotation>" inside "</annotation>"
 
@@ -424,6 +426,56 @@ test_set_endings (void)
   test_dir_remove (dir);
 }
 
+/* Sets the last change of @path to a fixed time, so that it looks untouched. */
+static void
+set_time (const char *dir, const char *name, gint64 seconds)
+{
+  g_autofree char *path = g_build_filename (dir, name, NULL);
+  struct utimbuf times = { seconds, seconds };
+
+  g_assert_cmpint (g_utime (path, &times), ==, 0);
+}
+
+static int
+first_label (const char *dir, const char *cache)
+{
+  GError *error = NULL;
+  g_autoptr (RnDataset) dataset =
+      open_tree (dir, "type: VOCDataset, ann_file: list.txt, img_prefix: ., classes: [a, b]",
+                 (RnDatasetOptions){ .cache_dir = cache }, &error);
+  RnGroundTruth truth;
+
+  g_assert_no_error (error);
+  rn_dataset_ground_truth (dataset, 0, &truth);
+  g_assert_cmpint (truth.n, ==, 2);
+  g_assert_cmpfloat (truth.boxes[0][0], ==, 10);
+  return truth.labels[0];
+}
+
+/* The scan is kept, until the time or size of one of its files changes. */
+static void
+test_set_cache (void)
+{
+  static const char as_a[] =
+      TEST_OBJECT ("a", "0", "11", "11", "40", "50") TEST_OBJECT ("b", "1", "1", "1", "20", "20");
+  static const char as_b[] =
+      TEST_OBJECT ("b", "0", "11", "11", "40", "50") TEST_OBJECT ("b", "1", "1", "1", "20", "20");
+  char *dir = make_tree ();
+
+  test_write (dir, "list.txt", "good\n", -1);
+  test_write_xml (dir, "good", 80, 60, as_a);
+  set_time (dir, "Annotations/good.xml", 1000);
+  g_assert_cmpint (first_label (dir, dir), ==, 0);
+  test_write_xml (dir, "good", 80, 60, as_b);
+  set_time (dir, "Annotations/good.xml", 1000);
+  g_assert_cmpint (first_label (dir, NULL), ==, 1); /* without a cache */
+  g_assert_cmpint (first_label (dir, dir), ==, 0);  /* what was kept */
+  set_time (dir, "Annotations/good.xml", 1001);
+  g_assert_cmpint (first_label (dir, dir), ==, 1); /* seen to be old */
+  g_assert_cmpint (first_label (dir, "/nonexistent"), ==, 1);
+  test_dir_remove (dir);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -440,5 +492,6 @@ main (int argc, char **argv)
   g_test_add_func ("/datasets/voc/set/refusals", test_set_refusals);
   g_test_add_func ("/datasets/voc/set/skip", test_set_skip);
   g_test_add_func ("/datasets/voc/set/endings", test_set_endings);
+  g_test_add_func ("/datasets/voc/set/cache", test_set_cache);
   return g_test_run ();
 }
