@@ -8,6 +8,8 @@
 #define WIDTH 3 /* channels of neck and head */
 
 static const RnInit normal = { .kind = RN_INIT_NORMAL, .a = 0, .b = 0.15 };
+/* Wider than what convolutions give, so that few ReLUs are near the place where they change sides. */
+static const RnInit wide = { .kind = RN_INIT_NORMAL, .a = 0.3, .b = 0.7 };
 
 static RnValueId
 conv (RnGraph *graph, RnValueId x, const char *name, int out, int kernel, int stride, gboolean bias,
@@ -22,7 +24,7 @@ conv (RnGraph *graph, RnValueId x, const char *name, int out, int kernel, int st
                                  .bias = bias,
                                  .frozen = frozen,
                                  .weight_init = normal,
-                                 .bias_init = normal });
+                                 .bias_init = wide });
 }
 
 static RnValueId
