@@ -79,21 +79,27 @@ test_worked (void)
   assert_six_digits (evaluate (images, 2, RN_AP_AREA, NULL), 0.866667);
 }
 
-/* A recall of exactly 3/10 does not reach the fourth of eleven points. */
+/* A recall of exactly 3/10, 6/10 or 7/10 does not reach 3, 6 or 7 times 0.1; the others are reached. */
 static void
-test_three_of_ten (void)
+test_tenths (void)
 {
+  const int points[11] = { 0, 2, 3, 3, 5, 6, 6, 7, 9, 10, 11 }; /* reached by 0 to 10 of 10 */
   RnBox gts[10];
-  RnDetection detections[3];
+  RnDetection detections[10];
 
   for (int i = 0; i < 10; i++)
-    gts[i] = (RnBox) { (float) i * 20, 0, (float) i * 20 + 9, 9 };
-  for (int i = 0; i < 3; i++)
-    detections[i] = (RnDetection) { gts[i], 0.9f, 0 };
+    {
+      gts[i] = (RnBox) { (float) i * 20, 0, (float) i * 20 + 9, 9 };
+      detections[i] = (RnDetection) { gts[i], 0.9f, 0 };
+    }
+  for (int n = 0; n <= 10; n++)
+    {
+      const RnApImage image = { detections, n, gts, zeros, 10, NULL, NULL, 0 };
+      double of_points = evaluate (&image, 1, RN_AP_11POINTS, NULL), area = evaluate (&image, 1, RN_AP_AREA, NULL);
 
-  const RnApImage image = { detections, 3, gts, zeros, 10, NULL, NULL, 0 };
-  g_assert_cmpfloat_with_epsilon (evaluate (&image, 1, RN_AP_11POINTS, NULL), 3.0 / 11, FLT_EPSILON);
-  g_assert_cmpfloat_with_epsilon (evaluate (&image, 1, RN_AP_AREA, NULL), 0.3, FLT_EPSILON);
+      g_assert_cmpfloat_with_epsilon (of_points, points[n] / 11.0, FLT_EPSILON);
+      g_assert_cmpfloat_with_epsilon (area, n / 10.0, FLT_EPSILON);
+    }
 }
 
 /* At legacy IoU 0.5 exactly it is a hit; without +1 the IoU would be 0.4444. */
@@ -108,7 +114,7 @@ test_legacy_half (void)
   g_assert_cmpint (verdict, ==, RN_AP_TRUE);
 }
 
-/* Of two boxes at the same place a detection finds the normal one, or the first; the next one finds it again. */
+/* Of two boxes at the same place a detection finds the normal one, or the first; the next finds it again. */
 static void
 test_ties (void)
 {
@@ -250,7 +256,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/boxes/average-precision/worked-verdicts", test_worked_verdicts);
   g_test_add_func ("/boxes/average-precision/worked", test_worked);
-  g_test_add_func ("/boxes/average-precision/three-of-ten", test_three_of_ten);
+  g_test_add_func ("/boxes/average-precision/tenths", test_tenths);
   g_test_add_func ("/boxes/average-precision/legacy-half", test_legacy_half);
   g_test_add_func ("/boxes/average-precision/ties", test_ties);
   g_test_add_func ("/boxes/average-precision/upstream", test_upstream);
