@@ -37,10 +37,10 @@ static gboolean
 add_lr_hook (RnRunner *runner, const RnNode *config, GError **error)
 {
   static const char *const skip[] = { "policy", NULL };
-  const RnNode *policy = rn_node_get (config, "policy");
 
   if (config == NULL)
     return TRUE; /* the rate of the optimizer stays */
+  const RnNode *policy = rn_node_get (config, "policy");
   if (policy == NULL)
     return rn_runner_add_hook (runner, config, NULL, NULL, error);
   const char *name = rn_node_kind (policy) == RN_NODE_STRING ? rn_node_as_string (policy) : "";

@@ -1,0 +1,287 @@
+#include "config.h"
+
+#include "tests/runner/fake-task.h"
+
+#include "runner/base/signals.h"
+#include "runner/config/config.h"
+
+#include <glib/gstdio.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+static void
+trace (FakeTask *fake, const char *what)
+{
+  if (fake->trace != NULL)
+    g_string_append_printf (fake->trace, "%s%s", fake->trace->len > 0 ? " " : "", what);
+}
+
+static void
+seek (RnTask *task, guint64 epoch, gint64 first_batch)
+{
+  FakeTask *fake = (FakeTask *) task;
+  fake->epoch = epoch;
+  fake->next = first_batch;
+}
+
+static const RnBatch *
+next (RnTask *task, GError **error)
+{
+  FakeTask *fake = (FakeTask *) task;
+  return fake->next++ < task->epoch_length ? &fake->batch : NULL;
+}
+
+static void
+release (RnTask *task, const RnBatch *batch)
+{
+  g_assert_true (batch == &((FakeTask *) task)->batch);
+}
+
+/* What weight @i is pulled to by the current batch. */
+static float
+target (const FakeTask *fake, int i)
+{
+  return (float) ((fake->epoch * 7 + (guint64) fake->next * 3 + (guint64) i) % 11) / 3;
+}
+
+static gboolean
+forward (RnTask *task, const RnBatch *batch, float grad_scale, GError **error)
+{
+  trace ((FakeTask *) task, "forward");
+  return TRUE;
+}
+
+static double
+loss (RnTask *task, const char *name)
+{
+  const FakeTask *fake = (const FakeTask *) task;
+  gboolean has_first = strcmp (name, "loss_bbox") != 0, has_second = strcmp (name, "loss_cls") != 0;
+  float sum = 0;
+
+  for (int i = 0; i < FAKE_N; i++)
+    if (i < FAKE_N / 2 ? has_first : has_second)
+      sum += (fake->w[i] - target (fake, i)) * (fake->w[i] - target (fake, i)) / 2;
+  return (double) sum;
+}
+
+static gboolean
+backward (RnTask *task, GError **error)
+{
+  FakeTask *fake = (FakeTask *) task;
+  trace (fake, "backward");
+  for (int i = 0; i < FAKE_N; i++)
+    fake->grads[i] += fake->w[i] - target (fake, i);
+  return TRUE;
+}
+
+static gboolean
+zero_grads (RnTask *task, GError **error)
+{
+  FakeTask *fake = (FakeTask *) task;
+  trace (fake, "zero");
+  memset (fake->grads, 0, sizeof fake->grads);
+  return TRUE;
+}
+
+static gboolean
+grad_norm (RnTask *task, double *norm, GError **error)
+{
+  FakeTask *fake = (FakeTask *) task;
+  double sum = 0;
+  trace (fake, "norm");
+  for (int i = 0; i < FAKE_N; i++)
+    sum += (double) fake->grads[i] * (double) fake->grads[i];
+  *norm = fake->grad_norm > 0 ? fake->grad_norm : sqrt (sum);
+  return TRUE;
+}
+
+static gboolean
+update (RnTask *task, const RnUpdate *step, GError **error)
+{
+  FakeTask *fake = (FakeTask *) task;
+  if (fake->trace != NULL)
+    g_string_append_printf (fake->trace, " update(%g%s)", step->grad_multiplier, step->first ? ",first" : "");
+  for (int i = 0; i < FAKE_N; i++)
+    {
+      float d = fake->grads[i] * (float) step->grad_multiplier + (float) step->weight_decay * fake->w[i];
+      fake->momentum[i] = step->first ? d : (float) step->momentum * fake->momentum[i] + d;
+      fake->w[i] -= (float) step->lr * fake->momentum[i];
+    }
+  return TRUE;
+}
+
+static gboolean
+evaluate (RnTask *task, const RnEvalOptions *options, RnEvaluation *result, GError **error)
+{
+  FakeTask *fake = (FakeTask *) task;
+
+  if ((int) fake->n_evaluations + 1 == fake->signal_in_evaluation)
+    {
+      fake->signal_in_evaluation = 0;
+      raise (SIGTERM);
+    }
+  if (rn_signals_pending () != 0)
+    return FALSE;
+  g_assert_cmpuint (fake->n_evaluations, <, fake->n_scores);
+  RnIouScore score = { .iou_thr = options->iou_thrs[0], .classes = g_array_new (FALSE, FALSE, sizeof (RnClassScore)) };
+  RnClassScore class = { 0, 3, 4, 0.5, fake->scores[fake->n_evaluations] };
+  score.map = result->map = fake->scores[fake->n_evaluations++];
+  g_array_append_val (score.classes, class);
+  result->scores = g_array_new (FALSE, FALSE, sizeof (RnIouScore));
+  g_array_append_val (result->scores, score);
+  result->n_images = 5;
+  return TRUE;
+}
+
+static gboolean
+read_floats (gpointer source, gsize offset, void *dst, gsize size, GError **error)
+{
+  memcpy (dst, (const char *) source + offset, size);
+  return TRUE;
+}
+
+static void
+add_tensors (RnTask *task, RnSafetensorsWriter *writer, gboolean with_optimizer)
+{
+  FakeTask *fake = (FakeTask *) task;
+  RnTensorDesc desc = rn_desc_vector (RN_F32, FAKE_N);
+  rn_safetensors_writer_add (writer, "w", &desc, read_floats, fake->w, NULL);
+  if (with_optimizer)
+    rn_safetensors_writer_add (writer, "momentum/w", &desc, read_floats, fake->momentum, NULL);
+}
+
+static gboolean
+load_tensors (RnTask *task, const RnSafetensors *file, gboolean *has_optimizer, GError **error)
+{
+  FakeTask *fake = (FakeTask *) task;
+  const RnStoredTensor *momentum = rn_safetensors_find (file, "momentum/w");
+  memcpy (fake->w, rn_safetensors_find (file, "w")->data, sizeof fake->w);
+  if (momentum != NULL)
+    memcpy (fake->momentum, momentum->data, sizeof fake->momentum);
+  *has_optimizer = momentum != NULL;
+  return TRUE;
+}
+
+void
+fake_task_init (FakeTask *fake, gint64 epoch_length)
+{
+  static const char *const classes[] = { "thing", NULL };
+  static const char *const losses[] = { "loss_cls", "loss_bbox", NULL };
+  static const float mults[] = { 1 };
+
+  memset (fake, 0, sizeof *fake);
+  fake->vtbl = (RnTaskVtbl){ .seek = seek,
+                             .next = next,
+                             .release = release,
+                             .forward = forward,
+                             .loss = loss,
+                             .backward = backward,
+                             .zero_grads = zero_grads,
+                             .grad_norm = grad_norm,
+                             .update = update,
+                             .evaluate = evaluate,
+                             .add_tensors = add_tensors,
+                             .load_tensors = load_tensors };
+  fake->task = (RnTask){ .vtbl = &fake->vtbl,
+                         .epoch_length = epoch_length,
+                         .batch_size = 2,
+                         .seed = 1,
+                         .num_classes = 1,
+                         .class_names = classes,
+                         .loss_names = losses,
+                         .device = "fake",
+                         .lr_mults = mults,
+                         .n_lr_mults = 1 };
+}
+
+void
+fake_run_open (FakeRun *run, const char *yaml, gint64 epoch_length, const char *dir)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *text = g_strconcat (strstr (yaml, "optimizer: {") == NULL ? "optimizer: {type: SGD, lr: 0.001, momentum: 0.9}\n" : "", yaml, NULL);
+
+  memset (run, 0, sizeof *run);
+  fake_task_init (&run->fake, epoch_length);
+  run->dir = dir != NULL ? g_strdup (dir) : g_dir_make_tmp ("rn-run-XXXXXX", &error);
+  g_assert_no_error (error);
+  run->root = rn_config_load_text (text, "test.yaml", NULL, &error);
+  g_assert_no_error (error);
+  rn_run_config_parse (run->root, &run->config, &error);
+  g_assert_no_error (error);
+  run->optimizer = rn_optimizer_new (run->config.optimizer, &error);
+  g_assert_no_error (error);
+  RnRunnerOptions options = { .work_dir = run->dir, .config_text = text, .optimizer = run->optimizer };
+  rn_runner_options_parse (run->config.runner, &options, &error);
+  g_assert_no_error (error);
+  run->runner = rn_runner_new (&run->fake.task, &options);
+  rn_runner_add_training_hooks (run->runner, &run->config, &error);
+  g_assert_no_error (error);
+}
+
+void
+fake_run_close (FakeRun *run)
+{
+  rn_runner_free (run->runner);
+  rn_optimizer_free (run->optimizer);
+  rn_run_config_clear (&run->config);
+  rn_node_free (run->root);
+  g_free (run->dir);
+}
+
+static int
+compare_names (gconstpointer a, gconstpointer b)
+{
+  return strcmp (*(const char *const *) a, *(const char *const *) b);
+}
+
+static GPtrArray *
+list_files (const char *dir, const char *suffix)
+{
+  GPtrArray *names = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (GDir) folder = g_dir_open (dir, 0, NULL);
+  const char *name;
+
+  while (folder != NULL && (name = g_dir_read_name (folder)) != NULL)
+    if (g_str_has_suffix (name, suffix))
+      g_ptr_array_add (names, g_strdup (name));
+  g_ptr_array_sort (names, compare_names);
+  return names;
+}
+
+void
+fake_run_remove (const char *dir)
+{
+  g_autoptr (GPtrArray) names = list_files (dir, "");
+  for (guint i = 0; i < names->len; i++)
+    {
+      g_autofree char *path = g_build_filename (dir, g_ptr_array_index (names, i), NULL);
+      g_assert_cmpint (g_remove (path), ==, 0);
+    }
+  g_assert_cmpint (g_rmdir (dir), ==, 0);
+}
+
+GPtrArray *
+fake_run_json_lines (const char *dir)
+{
+  g_autoptr (GPtrArray) names = list_files (dir, ".log.json");
+  g_autofree char *text = NULL, *path = NULL;
+  GPtrArray *lines = g_ptr_array_new_with_free_func (g_free);
+
+  g_assert_cmpuint (names->len, >, 0);
+  path = g_build_filename (dir, g_ptr_array_index (names, names->len - 1), NULL);
+  g_assert_true (g_file_get_contents (path, &text, NULL, NULL));
+  g_auto (GStrv) all = g_strsplit (text, "\n", -1);
+  for (char **line = all; *line != NULL; line++)
+    if (**line != '\0' && strstr (*line, "\"mode\": \"meta\"") == NULL)
+      g_ptr_array_add (lines, g_strdup (*line));
+  return lines;
+}
+
+char *
+fake_run_files (const char *dir, const char *suffix)
+{
+  g_autoptr (GPtrArray) names = list_files (dir, suffix);
+  g_ptr_array_add (names, NULL);
+  return g_strjoinv (" ", (char **) names->pdata);
+}

@@ -1,0 +1,354 @@
+/* The loop: who is called when, in which order, and what a failure or a signal does. */
+#include "config.h"
+
+#include "runner/base/error.h"
+#include "runner/base/signals.h"
+#include "runner/config/config.h"
+#include "runner/hook-list.h"
+#include "tests/runner/fake-task.h"
+
+#include <signal.h>
+#include <string.h>
+
+#define EPOCH_RUN "runner: {type: EpochBasedRunner, max_epochs: 2}\n"
+
+/* ---- A hook that writes down what it sees ---- */
+
+typedef struct
+{
+  RnHook hook;
+  char *fail_in; /* name of a stage */
+  gboolean stop;
+} Recorder;
+
+static GString *record;
+
+static gboolean
+note (RnHook *hook, RnRunner *runner, RnStage stage, GError **error)
+{
+  const Recorder *self = (const Recorder *) hook;
+
+  g_string_append_printf (record, "%s%s@%d.%d.%d", record->len > 0 ? " " : "", rn_stage_name (stage), (int) rn_runner_epoch (runner),
+                          (int) rn_runner_inner_iter (runner), (int) rn_runner_iter (runner));
+  if (self->stop && stage == RN_STAGE_AFTER_TRAIN_ITER)
+    rn_runner_stop (runner);
+  if (g_strcmp0 (self->fail_in, rn_stage_name (stage)) == 0)
+    return rn_hook_error (error, "as asked");
+  return TRUE;
+}
+
+#define NOTE(name, stage) \
+  static gboolean note_##name (RnHook *hook, RnRunner *runner, GError **error) { return note (hook, runner, stage, error); }
+NOTE (before_run, RN_STAGE_BEFORE_RUN)
+NOTE (before_train_epoch, RN_STAGE_BEFORE_TRAIN_EPOCH)
+NOTE (before_train_iter, RN_STAGE_BEFORE_TRAIN_ITER)
+NOTE (after_train_iter, RN_STAGE_AFTER_TRAIN_ITER)
+NOTE (after_train_epoch, RN_STAGE_AFTER_TRAIN_EPOCH)
+NOTE (after_run, RN_STAGE_AFTER_RUN)
+
+static const RnKeySpec recorder_keys[] = {
+  RN_KEY (Recorder, fail_in, RN_KEY_STRING, "null", "stage", .flags = RN_KEY_NULLABLE),
+  RN_KEY (Recorder, stop, RN_KEY_BOOL, "false", "stop"),
+  RN_KEY_END,
+};
+
+RN_HOOK_DEFINE (recorder, Recorder,
+                .name = "RecorderHook",
+                .summary = "for tests",
+                .keys = recorder_keys,
+                .before_run = note_before_run,
+                .before_train_epoch = note_before_train_epoch,
+                .before_train_iter = note_before_train_iter,
+                .after_train_iter = note_after_train_iter,
+                .after_train_epoch = note_after_train_epoch,
+                .after_run = note_after_run);
+
+/* One generic function stands for train and val. */
+RN_HOOK_DEFINE (generic, Recorder, .name = "GenericHook", .summary = "for tests", .keys = recorder_keys, .after_iter = note_after_train_iter);
+
+/* ---- Order ---- */
+
+static const char all_hooks[] = "lr_config: {policy: step, step: [1]}\n"
+                                "optimizer_config: {grad_clip: null}\n"
+                                "checkpoint_config: {interval: 1}\n"
+                                "log_config: {interval: 50, hooks: [{type: TextLoggerHook}]}\n"
+                                "evaluation: {interval: 1, metric: mAP}\n"
+                                "custom_hooks: [{type: RecorderHook}, {type: NumClassCheckHook}]\n";
+
+static void
+assert_order (FakeRun *run, RnStage stage, const char *expected)
+{
+  g_autofree char *table = rn_runner_describe_hooks (run->runner);
+  g_autofree char *start = g_strdup_printf ("  %-18s ", rn_stage_name (stage));
+  const char *line = strstr (table, start);
+  if (expected == NULL)
+    {
+      g_assert_null (line);
+      return;
+    }
+  g_assert_nonnull (line);
+  g_autofree char *hooks = g_strndup (line + strlen (start), strcspn (line, "\n") - strlen (start));
+  g_assert_cmpstr (hooks, ==, expected);
+}
+
+/* MMCV's and MMDetection's order of one training iteration and one epoch; the optimizer hook also acts before the iteration. */
+static void
+test_order (gconstpointer data)
+{
+  FakeRun run;
+  g_autofree char *yaml = g_strconcat (all_hooks, data, NULL);
+
+  fake_run_open (&run, yaml, 3, NULL);
+  assert_order (&run, RN_STAGE_BEFORE_RUN, "RecorderHook (50), NumClassCheckHook (50), EvalHook (70), TextLoggerHook (90)");
+  assert_order (&run, RN_STAGE_BEFORE_TRAIN_EPOCH, "RecorderHook (50), IterTimerHook (70)");
+  assert_order (&run, RN_STAGE_BEFORE_TRAIN_ITER,
+                "StepLrUpdaterHook (10), OptimizerHook (40), RecorderHook (50), IterTimerHook (70), EvalHook (70)");
+  assert_order (&run, RN_STAGE_AFTER_TRAIN_ITER,
+                "OptimizerHook (40), CheckpointHook (50), RecorderHook (50), IterTimerHook (70), EvalHook (70), TextLoggerHook (90)");
+  assert_order (&run, RN_STAGE_AFTER_TRAIN_EPOCH, "CheckpointHook (50), RecorderHook (50), EvalHook (70), TextLoggerHook (90)");
+  assert_order (&run, RN_STAGE_BEFORE_VAL_ITER, "IterTimerHook (70)");
+  assert_order (&run, RN_STAGE_AFTER_RUN, "RecorderHook (50)");
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+static void
+test_priorities (void)
+{
+  FakeRun run;
+
+  fake_run_open (&run,
+                 EPOCH_RUN "custom_hooks:\n"
+                           "  - {type: RecorderHook, priority: very_low}\n"
+                           "  - {type: GenericHook, priority: 39}\n"
+                           "  - {type: RecorderHook, priority: HIGHEST}\n",
+                 3, NULL);
+  /* Equal priorities keep the order of registration: the logger comes first. */
+  assert_order (&run, RN_STAGE_AFTER_TRAIN_ITER,
+                "RecorderHook (0), GenericHook (39), OptimizerHook (40), IterTimerHook (70), TextLoggerHook (90), RecorderHook (90)");
+  assert_order (&run, RN_STAGE_AFTER_VAL_ITER, "GenericHook (39), IterTimerHook (70)");
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+static void
+assert_refused (const char *yaml, const char *pattern)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnNode) node = rn_config_load_text (yaml, "test.yaml", NULL, &error);
+  g_assert_no_error (error);
+  g_autoptr (RnHookList) list = rn_hook_list_new ();
+  g_assert_false (rn_hook_list_add (list, node, NULL, NULL, &error));
+  g_assert_error (error, RN_CONFIG_ERROR, (int) error->code);
+  if (!g_pattern_match_simple (pattern, error->message))
+    g_error ("\"%s\" does not match \"%s\"", error->message, pattern);
+}
+
+static void
+test_refused (void)
+{
+  assert_refused ("{type: RecorderHook, priority: 101}", "test.yaml:1:*priority*0 to 100*");
+  assert_refused ("{type: RecorderHook, priority: soon}", "test.yaml:1:*priority*VERY_HIGH*");
+  assert_refused ("{type: RecorderHok}", "test.yaml:1:*RecorderHok*RecorderHook*");
+  assert_refused ("{type: CheckpointHook, intervall: 3}", "test.yaml:1:*intervall*interval*");
+
+  g_autoptr (GError) error = NULL;
+  RnHookDesc foreign = rn_hook_desc_recorder;
+  foreign.name = "ForeignHook";
+  foreign.abi = (RN_HOOK_ABI_MAJOR + 1) << 16;
+  g_assert_false (rn_hook_register (&foreign, &error));
+  g_assert_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED);
+}
+
+/* ---- Stages ---- */
+
+static gboolean
+run_recorded (FakeRun *run, GError **error)
+{
+  g_string_truncate (record, 0);
+  return rn_runner_init (run->runner, error) && rn_runner_run (run->runner, error);
+}
+
+static void
+test_epoch_stages (void)
+{
+  g_autoptr (GError) error = NULL;
+  FakeRun run;
+
+  fake_run_open (&run, EPOCH_RUN "custom_hooks: [{type: RecorderHook}]\n", 2, NULL);
+  g_assert_true (run_recorded (&run, &error));
+  g_assert_cmpstr (record->str, ==,
+                   "before_run@0.0.0"
+                   " before_train_epoch@0.0.0 before_train_iter@0.0.0 after_train_iter@0.0.0 before_train_iter@0.1.1 after_train_iter@0.1.1"
+                   " after_train_epoch@0.2.2"
+                   " before_train_epoch@1.0.2 before_train_iter@1.0.2 after_train_iter@1.0.2 before_train_iter@1.1.3 after_train_iter@1.1.3"
+                   " after_train_epoch@1.2.4"
+                   " after_run@2.0.4");
+  g_assert_cmpint (rn_runner_opt_step (run.runner), ==, 4);
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+/* The same stages; the run ends in the middle of the second pass. */
+static void
+test_iter_stages (void)
+{
+  g_autoptr (GError) error = NULL;
+  FakeRun run;
+
+  fake_run_open (&run, "runner: {type: IterBasedRunner, max_iters: 3}\ncustom_hooks: [{type: RecorderHook}]\n", 2, NULL);
+  g_assert_true (run_recorded (&run, &error));
+  g_assert_cmpstr (record->str, ==,
+                   "before_run@0.0.0"
+                   " before_train_epoch@0.0.0 before_train_iter@0.0.0 after_train_iter@0.0.0 before_train_iter@0.1.1 after_train_iter@0.1.1"
+                   " after_train_epoch@0.2.2"
+                   " before_train_epoch@1.0.2 before_train_iter@1.0.2 after_train_iter@1.0.2"
+                   " after_run@1.1.3");
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+static void
+test_failure (void)
+{
+  g_autoptr (GError) error = NULL;
+  FakeRun run;
+
+  fake_run_open (&run, EPOCH_RUN "custom_hooks: [{type: RecorderHook, fail_in: after_train_iter}, {type: RecorderHook, priority: 0}]\n", 2, NULL);
+  g_assert_false (run_recorded (&run, &error));
+  g_assert_cmpstr (error->message, ==, "RecorderHook: after_train_iter: as asked");
+  g_assert_true (g_str_has_suffix (record->str, "after_train_iter@0.0.0 after_train_iter@0.0.0 after_run@0.0.0 after_run@0.0.0"));
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+static void
+test_stop (void)
+{
+  g_autoptr (GError) error = NULL;
+  FakeRun run;
+
+  fake_run_open (&run, EPOCH_RUN "custom_hooks: [{type: RecorderHook, stop: true}]\n", 5, NULL);
+  g_assert_true (run_recorded (&run, &error));
+  g_assert_true (g_str_has_suffix (record->str, "after_train_iter@0.0.0 after_run@0.1.1"));
+  g_autofree char *files = fake_run_files (run.dir, ".safetensors");
+  g_assert_cmpstr (files, ==, "iter_1.safetensors latest.safetensors");
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+/* ---- Optimizer hook ---- */
+
+static void
+test_optimizer_hook (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GString) trace = g_string_new (NULL);
+  FakeRun run;
+
+  fake_run_open (&run, "runner: {type: IterBasedRunner, max_iters: 2}\noptimizer_config: {grad_clip: {max_norm: 3, norm_type: 2}}\n", 2, NULL);
+  run.fake.trace = trace;
+  run.fake.grad_norm = 6 - 1e-6; /* 3 / (norm + 1e-6) = 0.5 */
+  g_assert_true (run_recorded (&run, &error));
+  g_assert_cmpstr (trace->str, ==, "zero forward backward norm update(0.5,first) zero forward backward norm update(0.5)");
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+
+  g_string_truncate (trace, 0);
+  fake_run_open (&run, "runner: {type: IterBasedRunner, max_iters: 1}\noptimizer_config: {grad_clip: {max_norm: 3}}\n", 2, NULL);
+  run.fake.trace = trace;
+  run.fake.grad_norm = 2; /* never scaled up */
+  g_assert_true (run_recorded (&run, &error));
+  g_assert_cmpstr (trace->str, ==, "zero forward backward norm update(1,first)");
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+
+  g_string_truncate (trace, 0);
+  fake_run_open (&run, "runner: {type: IterBasedRunner, max_iters: 1}\noptimizer_config: {grad_clip: null}\n", 2, NULL);
+  run.fake.trace = trace;
+  g_assert_true (run_recorded (&run, &error));
+  g_assert_cmpstr (trace->str, ==, "zero forward backward update(1,first)");
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+/* ---- Configuration of the parts ---- */
+
+static void
+assert_hooks_refused (const char *yaml, const char *pattern)
+{
+  FakeRun run;
+  g_autoptr (GError) error = NULL;
+  g_autofree char *text = g_strconcat (EPOCH_RUN, yaml, NULL);
+  g_autoptr (RnNode) root = rn_config_load_text (text, "test.yaml", NULL, &error);
+  g_auto (RnRunConfig) config = { 0 };
+
+  g_assert_true (rn_run_config_parse (root, &config, &error));
+  fake_run_open (&run, EPOCH_RUN, 2, NULL);
+  g_autoptr (RnRunner) runner = rn_runner_new (
+      &run.fake.task, &(RnRunnerOptions){ .is_by_epoch = TRUE, .max_epochs = 1, .work_dir = run.dir, .optimizer = run.optimizer });
+  g_assert_false (rn_runner_add_training_hooks (runner, &config, &error) && rn_runner_init (runner, &error));
+  if (!g_pattern_match_simple (pattern, error->message))
+    g_error ("\"%s\" does not match \"%s\"", error->message, pattern);
+  g_assert_cmpint (rn_error_exit_code (error), ==, 2);
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+static void
+test_parts_refused (void)
+{
+  assert_hooks_refused ("lr_config: {policy: CosineAnnealing, min_lr: 0}\n", "*test.yaml:2:*CosineAnnealing*not in this release*fixed, step*");
+  assert_hooks_refused ("lr_config: {policy: stepp, step: [1]}\n", "*test.yaml:2:*stepp*step*");
+  assert_hooks_refused ("lr_config: {policy: step, step: 0}\n", "*test.yaml:2:*step*above 0*");
+  assert_hooks_refused ("lr_config: {policy: fixed, warmup: linear}\n", "*test.yaml:2:*warmup_iters*");
+  assert_hooks_refused ("momentum_config: {policy: step}\n", "*test.yaml:2:*momentum_config*");
+  assert_hooks_refused ("evaluation: {save_best: mAp}\n", "*test.yaml:2:*mAp*");
+  assert_hooks_refused ("evaluation: {metric: recall}\n", "*test.yaml:2:*recall*");
+  assert_hooks_refused ("checkpoint_config: {max_keep_ckpts: 0}\n", "*test.yaml:2:*max_keep_ckpts*");
+  assert_hooks_refused ("optimizer_config: {type: GradientCumulativeOptimizerHook}\n", "*test.yaml:2:*GradientCumulativeOptimizerHook*");
+  assert_hooks_refused ("optimizer_config: {detect_anomalous_params: true}\n", "*test.yaml:2:*detect_anomalous_params*");
+}
+
+static void
+test_runner_options (void)
+{
+  static const char *const bad[] = { "{type: EpochRunner, max_epochs: 2}", "{type: EpochBasedRunner, max_iters: 2}",
+                                     "{type: IterBasedRunner, max_epochs: 2}", "{type: EpochBasedRunner, max_epochs: 2, max_iters: 4}",
+                                     "{type: EpochBasedRunner, max_epochs: 0}", "{type: EpochBasedRunner}" };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (bad); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (RnNode) node = rn_config_load_text (bad[i], "test.yaml", NULL, &error);
+      RnRunnerOptions options = { 0 };
+      g_assert_no_error (error);
+      g_assert_false (rn_runner_options_parse (node, &options, &error));
+      g_assert_cmpint (error->domain, ==, RN_CONFIG_ERROR);
+    }
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  record = g_string_new (NULL);
+  rn_hooks_register ();
+  g_assert_true (rn_hook_register (&rn_hook_desc_recorder, NULL));
+  g_assert_true (rn_hook_register (&rn_hook_desc_generic, NULL));
+
+  g_test_add_data_func ("/runner/order/epoch", EPOCH_RUN, test_order);
+  g_test_add_data_func ("/runner/order/iter", "runner: {type: IterBasedRunner, max_iters: 4}\n", test_order);
+  g_test_add_func ("/runner/order/priorities", test_priorities);
+  g_test_add_func ("/runner/order/refused", test_refused);
+  g_test_add_func ("/runner/stages/epoch", test_epoch_stages);
+  g_test_add_func ("/runner/stages/iter", test_iter_stages);
+  g_test_add_func ("/runner/failure", test_failure);
+  g_test_add_func ("/runner/stop", test_stop);
+  g_test_add_func ("/runner/optimizer-hook", test_optimizer_hook);
+  g_test_add_func ("/runner/parts-refused", test_parts_refused);
+  g_test_add_func ("/runner/options", test_runner_options);
+  int status = g_test_run ();
+  g_string_free (record, TRUE);
+  return status;
+}
