@@ -95,7 +95,8 @@ test_tenths (void)
   for (int n = 0; n <= 10; n++)
     {
       const RnApImage image = { detections, n, gts, zeros, 10, NULL, NULL, 0 };
-      double of_points = evaluate (&image, 1, RN_AP_11POINTS, NULL), area = evaluate (&image, 1, RN_AP_AREA, NULL);
+      double of_points = evaluate (&image, 1, RN_AP_11POINTS, NULL);
+      double area = evaluate (&image, 1, RN_AP_AREA, NULL);
 
       g_assert_cmpfloat_with_epsilon (of_points, points[n] / 11.0, FLT_EPSILON);
       g_assert_cmpfloat_with_epsilon (area, n / 10.0, FLT_EPSILON);
