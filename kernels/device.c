@@ -70,7 +70,9 @@ rn_device_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared,
         if (traced != NULL && refusal != NULL)
           g_message ("dispatch: %s: %s: no: %s", traced, kernel->name, refusal);
         else if (traced != NULL)
-          g_message ("dispatch: %s: %s: yes", traced, kernel->name);
+          g_message ("dispatch: %s: %s: yes%s%s, workspace %" G_GSIZE_FORMAT, traced, kernel->name,
+                     prepared->detail != NULL ? ", " : "", prepared->detail != NULL ? prepared->detail : "",
+                     prepared->workspace_bytes);
         if (refusal == NULL)
           return TRUE;
         reason = refusal;

@@ -20,6 +20,7 @@ typedef struct
   const RnKernel *kernel;
   gpointer state;         /* the kernel's own; may be NULL */
   gsize workspace_bytes;  /* scratch that run () needs, from the plan's arena, 64-byte aligned */
+  const char *detail;     /* what a vendor library chose ("jit:avx512_core"), for messages; lent by state; may be NULL */
 } RnPrepared;
 
 struct _RnKernel

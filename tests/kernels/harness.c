@@ -50,7 +50,7 @@ check_guard (const guint8 *block, gsize bytes)
     g_assert_cmphex (block[i], ==, GUARD_BYTE);
 }
 
-static gboolean
+gboolean
 is_padding (const RnTensorDesc *d, int64_t i)
 {
   if (d->rank != 4)

@@ -26,6 +26,8 @@ gboolean run_kernel (RnDevice *device, const RnKernel *kernel, const RnOpCall *c
 /* The same for the first kernel of @device that takes the call. */
 void run_call (RnDevice *device, const RnOpCall *call, Buffers *b);
 
+/* Whether stored element @i belongs to a channel that only fills up the last block. */
+gboolean is_padding (const RnTensorDesc *d, int64_t i);
 /* Uniform in -1 .. 1, a function of its arguments. */
 float value_at (guint seed, int slot, int64_t i);
 

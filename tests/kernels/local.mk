@@ -1,5 +1,21 @@
-check_PROGRAMS += tests/kernels/test-kernels
+check_PROGRAMS += tests/kernels/test-op tests/kernels/test-kernels tests/kernels/test-gradients tests/kernels/test-math \
+  tests/kernels/test-torch
+
+tests_kernels_test_op_SOURCES = tests/kernels/test-op.c
+tests_kernels_test_op_LDADD = $(TEST_LIBS)
 
 tests_kernels_test_kernels_SOURCES = tests/kernels/test-kernels.c tests/kernels/cases.h tests/kernels/cases.c \
   tests/kernels/harness.h tests/kernels/harness.c
 tests_kernels_test_kernels_LDADD = $(TEST_LIBS)
+
+tests_kernels_test_gradients_SOURCES = tests/kernels/test-gradients.c tests/kernels/harness.h tests/kernels/harness.c
+tests_kernels_test_gradients_LDADD = $(TEST_LIBS)
+
+tests_kernels_test_math_SOURCES = tests/kernels/test-math.c tests/kernels/harness.h tests/kernels/harness.c
+tests_kernels_test_math_LDADD = $(TEST_LIBS)
+
+tests_kernels_test_torch_SOURCES = tests/kernels/test-torch.c tests/kernels/golden-torch.h tests/kernels/harness.h \
+  tests/kernels/harness.c
+tests_kernels_test_torch_LDADD = $(TEST_LIBS)
+
+EXTRA_DIST += tests/kernels/golden-torch.py

@@ -1,0 +1,239 @@
+/* test-torch.c: the reference kernels against PyTorch (golden-torch.py). The other kernels are compared with the reference. */
+#include "config.h"
+
+#include "tests/kernels/golden-torch.h"
+#include "tests/kernels/harness.h"
+
+#include <float.h>
+#include <math.h>
+#include <runner/batch.h>
+#include <string.h>
+
+static RnDevice *ref;
+
+/* PyTorch sums in single precision: @length terms err by up to sqrt (length) ulp of the largest entry, 4 more for the other operations. */
+static void
+assert_close (const float *got, const float *want, guint n, double length)
+{
+  double largest = 0;
+  for (guint i = 0; i < n; i++)
+    largest = fmax (largest, fabs (want[i]));
+  for (guint i = 0; i < n; i++)
+    g_assert_cmpfloat (fabs ((double) got[i] - want[i]), <=, (4 + sqrt (length)) * FLT_EPSILON * largest);
+}
+
+#define ASSERT_CLOSE(got, want, length) assert_close ((got), (want), G_N_ELEMENTS (want), (length))
+
+static void
+fill (float *data, guint seed, int slot, int64_t n)
+{
+  for (int64_t i = 0; i < n; i++)
+    data[i] = value_at (seed, slot, i);
+}
+
+static void
+set_in (RnOpCall *call, Buffers *b, int slot, RnTensorDesc d, const void *data)
+{
+  call->in[slot] = d;
+  call->in_present |= 1u << slot;
+  b->in[slot] = (void *) data;
+}
+
+static void
+set_out (RnOpCall *call, Buffers *b, int slot, RnTensorDesc d, void *data)
+{
+  call->out[slot] = d;
+  call->out_present |= 1u << slot;
+  b->out[slot] = data;
+}
+
+static void
+sgd_steps (RnSgdArgs args, float mu, gboolean has_momentum, const float *want)
+{
+  float p[7], v[7] = { 0 }, grad[7];
+  float hyper[RN_HYPER_COUNT] = { 0.1f, mu, 0.01f, 1, 1 };
+  RnOpCall call = { .op = RN_OP_SGD, .args.sgd = args };
+  Buffers b = { .call = &call };
+  const RnTensorDesc d = rn_desc_vector (RN_F32, 7);
+
+  set_in (&call, &b, RN_SGD_GRAD, d, grad);
+  set_in (&call, &b, RN_SGD_HYPER, rn_desc_vector (RN_F32, RN_HYPER_COUNT), hyper);
+  set_out (&call, &b, RN_SGD_PARAM, d, p);
+  if (has_momentum)
+    set_out (&call, &b, RN_SGD_MOMENTUM, d, v);
+  fill (p, 1, 0, 7);
+  for (guint step = 0; step < 3; step++)
+    {
+      hyper[RN_HYPER_FIRST] = step == 0;
+      fill (grad, 2 + step, 0, 7);
+      run_call (ref, &call, &b);
+    }
+  assert_close (p, want, 7, 3);
+}
+
+static void
+test_sgd (void)
+{
+  RnSgdArgs args = { .lr_mult = 1, .decay_mult = 1 };
+  sgd_steps (args, 0, FALSE, golden_sgd_plain);
+  args.dampening = 0.25f;
+  sgd_steps (args, 0.9f, TRUE, golden_sgd_momentum);
+  args.dampening = 0;
+  args.nesterov = TRUE;
+  sgd_steps (args, 0.9f, TRUE, golden_sgd_nesterov);
+}
+
+static void
+test_norm (void)
+{
+  enum { N = 2 * 3 * 4 * 5, PER_CHANNEL = 2 * 4 * 5 };
+  float src[N], dst[N], diff_dst[N], diff_src[N], gamma[3], beta[3], mean[3], invstd[3];
+  float running_mean[3] = { 0, 0, 0 }, running_var[3] = { 1, 1, 1 }, diff_gamma[3] = { 0 }, diff_beta[3] = { 0 };
+  const RnTensorDesc d = rn_desc_nchw (RN_F32, 2, 3, 4, 5, 1), v = rn_desc_vector (RN_F32, 3);
+  RnOpCall fwd = { .op = RN_OP_BATCH_NORM_FWD, .args.norm = { .eps = 1e-5f, .momentum = 0.1f, .training = TRUE } };
+  RnOpCall bwd = { .op = RN_OP_BATCH_NORM_BWD, .args = fwd.args };
+  Buffers f = { .call = &fwd }, b = { .call = &bwd };
+
+  fill (src, 10, 0, N);
+  fill (gamma, 10, 1, 3);
+  fill (beta, 10, 2, 3);
+  fill (diff_dst, 10, 3, N);
+  set_in (&fwd, &f, RN_NORM_SRC, d, src);
+  set_in (&fwd, &f, RN_NORM_GAMMA, v, gamma);
+  set_in (&fwd, &f, RN_NORM_BETA, v, beta);
+  set_out (&fwd, &f, RN_NORM_DST, d, dst);
+  set_out (&fwd, &f, RN_NORM_SAVED_MEAN, v, mean);
+  set_out (&fwd, &f, RN_NORM_SAVED_INVSTD, v, invstd);
+  set_out (&fwd, &f, RN_NORM_RUNNING_MEAN, v, running_mean);
+  set_out (&fwd, &f, RN_NORM_RUNNING_VAR, v, running_var);
+  run_call (ref, &fwd, &f);
+  ASSERT_CLOSE (dst, golden_norm_dst, PER_CHANNEL);
+  ASSERT_CLOSE (running_mean, golden_norm_running_mean, PER_CHANNEL);
+  ASSERT_CLOSE (running_var, golden_norm_running_var, PER_CHANNEL);
+
+  set_in (&bwd, &b, RN_NORM_BWD_SRC, d, src);
+  set_in (&bwd, &b, RN_NORM_BWD_DIFF_DST, d, diff_dst);
+  set_in (&bwd, &b, RN_NORM_BWD_GAMMA, v, gamma);
+  set_in (&bwd, &b, RN_NORM_BWD_MEAN, v, mean);
+  set_in (&bwd, &b, RN_NORM_BWD_VAR, v, invstd);
+  set_out (&bwd, &b, RN_NORM_BWD_DIFF_SRC, d, diff_src);
+  set_out (&bwd, &b, RN_NORM_BWD_DIFF_GAMMA, v, diff_gamma);
+  set_out (&bwd, &b, RN_NORM_BWD_DIFF_BETA, v, diff_beta);
+  run_call (ref, &bwd, &b);
+  ASSERT_CLOSE (diff_src, golden_norm_diff_src, PER_CHANNEL);
+  ASSERT_CLOSE (diff_gamma, golden_norm_diff_gamma, PER_CHANNEL);
+  ASSERT_CLOSE (diff_beta, golden_norm_diff_beta, PER_CHANNEL);
+}
+
+static void
+test_conv (void)
+{
+  enum { SRC = 2 * 4 * 7 * 6, WEIGHTS = 6 * 2 * 3 * 2, DST = 2 * 6 * 4 * 4 };
+  float src[SRC], weights[WEIGHTS], bias[6], dst[DST], diff_dst[DST], diff_src[SRC], diff_weights[WEIGHTS] = { 0 }, diff_bias[6] = { 0 };
+  const RnTensorDesc sd = rn_desc_nchw (RN_F32, 2, 4, 7, 6, 1), wd = rn_desc_nchw (RN_F32, 6, 2, 3, 2, 1);
+  const RnTensorDesc dd = rn_desc_nchw (RN_F32, 2, 6, 4, 4, 1), v = rn_desc_vector (RN_F32, 6);
+  const RnConvArgs args = { .kernel = { 3, 2 }, .stride = { 2, 1 }, .pad = { 1, 0 }, .dilation = { 1, 2 }, .groups = 2 };
+  RnOpCall fwd = { .op = RN_OP_CONV2D_FWD, .args.conv = args };
+  RnOpCall data = { .op = RN_OP_CONV2D_BWD_DATA, .args.conv = args };
+  RnOpCall grad = { .op = RN_OP_CONV2D_BWD_WEIGHTS, .args.conv = args };
+  Buffers f = { .call = &fwd }, d = { .call = &data }, w = { .call = &grad };
+
+  fill (src, 20, 0, SRC);
+  fill (weights, 20, 1, WEIGHTS);
+  fill (bias, 20, 2, 6);
+  fill (diff_dst, 20, 3, DST);
+  set_in (&fwd, &f, RN_CONV_SRC, sd, src);
+  set_in (&fwd, &f, RN_CONV_WEIGHTS, wd, weights);
+  set_in (&fwd, &f, RN_CONV_BIAS, v, bias);
+  set_out (&fwd, &f, RN_CONV_DST, dd, dst);
+  run_call (ref, &fwd, &f);
+  ASSERT_CLOSE (dst, golden_conv_dst, 2 * 3 * 2);
+
+  set_in (&data, &d, RN_CONV_BD_DIFF_DST, dd, diff_dst);
+  set_in (&data, &d, RN_CONV_BD_WEIGHTS, wd, weights);
+  set_out (&data, &d, RN_CONV_BD_DIFF_SRC, sd, diff_src);
+  run_call (ref, &data, &d);
+  ASSERT_CLOSE (diff_src, golden_conv_diff_src, 3 * 3 * 2);
+
+  set_in (&grad, &w, RN_CONV_BW_SRC, sd, src);
+  set_in (&grad, &w, RN_CONV_BW_DIFF_DST, dd, diff_dst);
+  set_out (&grad, &w, RN_CONV_BW_DIFF_WEIGHTS, wd, diff_weights);
+  set_out (&grad, &w, RN_CONV_BW_DIFF_BIAS, v, diff_bias);
+  run_call (ref, &grad, &w);
+  ASSERT_CLOSE (diff_weights, golden_conv_diff_weights, 2 * 4 * 4);
+  ASSERT_CLOSE (diff_bias, golden_conv_diff_bias, 2 * 4 * 4);
+}
+
+static void
+test_pool (void)
+{
+  float src[2 * 7 * 6], dst[2 * 4 * 4];
+  const RnTensorDesc sd = rn_desc_nchw (RN_F32, 1, 2, 7, 6, 1), dd = rn_desc_nchw (RN_F32, 1, 2, 4, 4, 1);
+  RnOpCall call = {
+    .op = RN_OP_MAX_POOL_FWD,
+    .args.pool = { .kernel = { 3, 3 }, .stride = { 2, 2 }, .pad = { 1, 1 }, .ceil_mode = TRUE },
+  };
+  Buffers b = { .call = &call };
+
+  fill (src, 30, 0, G_N_ELEMENTS (src));
+  set_in (&call, &b, 0, sd, src);
+  set_out (&call, &b, 0, dd, dst);
+  run_call (ref, &call, &b);
+  ASSERT_CLOSE (dst, golden_max_pool, 0);
+  call.op = RN_OP_AVG_POOL_FWD;
+  run_call (ref, &call, &b);
+  ASSERT_CLOSE (dst, golden_avg_pool, 9);
+}
+
+/* Twelve differences: one image, one row of three cells with one anchor. */
+static void
+box_loss (float beta, const float *loss_wanted, const float *slope_wanted)
+{
+  float pred[12], values[12], diff[12], planar[12], loss, one = 1;
+  RnPositive positives[3] = { { 0, 0, { 0 } }, { 0, 1, { 0 } }, { 0, 2, { 0 } } };
+  int64_t count = 3;
+  const RnTensorDesc d = rn_desc_nchw (RN_F32, 1, 4, 1, 3, 1), scalar = rn_desc_vector (RN_F32, 1);
+  RnOpCall call = { .op = RN_OP_BOX_LOSS, .args.box = { .beta = beta, .weight = 1, .anchors_per_cell = 1 } };
+  Buffers b = { .call = &call };
+
+  fill (values, 40, 0, 12);
+  for (int i = 0; i < 12; i++)
+    {
+      pred[i % 4 * 3 + i / 4] = values[i]; /* value i is coordinate i % 4 of anchor i / 4 */
+      positives[i / 4].target[i % 4] = value_at (40, 1, i);
+    }
+  set_in (&call, &b, RN_BOX_PRED, d, pred);
+  set_in (&call, &b, RN_BOX_POSITIVES, rn_desc_vector (RN_U8, sizeof positives), positives);
+  set_in (&call, &b, RN_BOX_COUNT, rn_desc_vector (RN_I64, 1), &count);
+  set_in (&call, &b, RN_BOX_AVG, scalar, &one);
+  set_in (&call, &b, RN_BOX_GRAD_SCALE, scalar, &one);
+  set_out (&call, &b, RN_LOSS_VALUE, scalar, &loss);
+  set_out (&call, &b, RN_LOSS_DIFF, d, planar);
+  run_call (ref, &call, &b);
+  for (int i = 0; i < 12; i++)
+    diff[i] = planar[i % 4 * 3 + i / 4];
+  assert_close (&loss, loss_wanted, 1, 12);
+  assert_close (diff, slope_wanted, 12, 0);
+}
+
+static void
+test_smooth_l1 (void)
+{
+  box_loss (0, golden_l1_loss, golden_l1_slope);
+  box_loss (0.5f, golden_smooth_loss, golden_smooth_slope);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  ref = rn_device_new_ref ();
+  g_test_add_func ("/torch/sgd", test_sgd);
+  g_test_add_func ("/torch/batch-norm", test_norm);
+  g_test_add_func ("/torch/conv", test_conv);
+  g_test_add_func ("/torch/pool", test_pool);
+  g_test_add_func ("/torch/smooth-l1", test_smooth_l1);
+  int status = g_test_run ();
+  rn_device_free (ref);
+  return status;
+}
