@@ -29,6 +29,7 @@ view_new (void)
   RnDataset *view = g_new0 (RnDataset, 1);
 
   view->parts = g_ptr_array_new_with_free_func ((GDestroyNotify) rn_dataset_free);
+  view->times = 1;
   return view;
 }
 
@@ -57,7 +58,7 @@ repeat_make (gconstpointer self, const RnNode *node, const RnDatasetOptions *opt
     return NULL;
   view = view_new ();
   g_ptr_array_add (view->parts, part);
-  view->size = settings->times; /* becomes images once the parts are filtered */
+  view->times = settings->times;
   return g_steal_pointer (&view);
 }
 
@@ -66,7 +67,6 @@ concat_list (const RnNode *list, const RnDatasetOptions *options, int depth, GEr
 {
   g_autoptr (RnDataset) view = view_new ();
 
-  view->size = 1;
   if (rn_node_kind (list) != RN_NODE_LIST || rn_node_size (list) == 0)
     {
       rn_node_error (list, error, "expected a list of data sets");
@@ -187,7 +187,6 @@ voc_make (gconstpointer self, const RnNode *node, const RnDatasetOptions *option
   if (n == 1)
     return voc_base (settings, 0, node, options, error);
   view = view_new ();
-  view->size = 1;
   for (guint i = 0; i < n; i++)
     {
       RnDataset *base = voc_base (settings, i, node, options, error);
@@ -299,7 +298,7 @@ mark_small_objects (RnDataset *base)
       base->index->difficult->data[i] = 1;
 }
 
-/* Views know how often, bases know how many. FALSE if an index would not fit into 31 bits. */
+/* Sizes of views, once the bases are filtered. FALSE if an index would not fit into 31 bits. */
 static gboolean
 sum_sizes (RnDataset *dataset)
 {
@@ -315,7 +314,7 @@ sum_sizes (RnDataset *dataset)
         return FALSE;
       sum += part->size;
     }
-  return !__builtin_mul_overflow (sum, dataset->size, &dataset->size) && dataset->size <= G_MAXINT32;
+  return !__builtin_mul_overflow (sum, dataset->times, &dataset->size) && dataset->size <= G_MAXINT32;
 }
 
 static gboolean

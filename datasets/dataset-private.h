@@ -11,7 +11,7 @@ G_BEGIN_DECLS
 /* Pixels; training leaves out images with a shorter side, as MMDetection does. */
 #define RN_DATASET_MIN_SIDE 32
 
-/* A view (parts is set) or a base (index is set). A view is @times times its parts, one after the other. */
+/* A view (parts is set) or a base (index is set). */
 struct _RnDataset
 {
   int64_t size;
@@ -19,7 +19,8 @@ struct _RnDataset
   char **classes; /* of the whole and of every base */
   int n_classes;
 
-  GPtrArray *parts; /* RnDataset, owned */
+  GPtrArray *parts; /* RnDataset, owned; a view is these, one after the other, and that @times times */
+  int64_t times;
   GPtrArray *bases; /* RnDataset, lent; of the whole only */
 
   char *prefix;

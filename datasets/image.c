@@ -6,7 +6,10 @@
 #include "runner/base/error.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Orientations 5 to 8 stand the stored image on its side. */
 static gboolean
@@ -111,10 +114,21 @@ rn_image_decode (FILE *file, guint8 *pixels, int width, int height, GError **err
 static FILE *
 open_path (const char *path, GError **error)
 {
-  FILE *file = fopen (path, "rbe");
+  /* Without O_NONBLOCK a named pipe would wait for a writer. */
+  int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct stat info;
+  FILE *file = NULL;
 
+  if (fd >= 0 && fstat (fd, &info) == 0 && S_ISREG (info.st_mode))
+    file = fdopen (fd, "rb");
+  else if (fd >= 0)
+    errno = EINVAL;
   if (file == NULL)
-    g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING, "%s: %s", path, g_strerror (errno));
+    {
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING, "%s: %s", path, g_strerror (errno));
+      if (fd >= 0)
+        close (fd);
+    }
   return file;
 }
 

@@ -465,6 +465,7 @@ rn_loader_n_skipped (RnLoader *loader)
 void
 rn_loader_start (RnLoader *loader, guint64 epoch, int64_t first_batch)
 {
+  g_return_if_fail (first_batch >= 0);
   g_mutex_lock (&loader->lock);
   drain (loader);
   loader->epoch = epoch;

@@ -8,6 +8,7 @@
 #include "tests/datasets/util.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 static const char *const fixtures[] = {
   "baseline.jpg",      "progressive.jpg",   "grey.jpg",          "cmyk.jpg",          "orientation-1.jpg",
@@ -71,6 +72,10 @@ test_missing_and_foreign (void)
   g_assert_false (rn_image_probe_path (text, &width, &height, &error));
   g_assert_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT);
   g_clear_error (&error);
+  g_assert_false (rn_image_probe_path (none, &width, &height, &error));
+  g_assert_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING);
+  g_clear_error (&error);
+  g_assert_cmpint (mkfifo (none, 0600), ==, 0); /* nobody writes to it */
   g_assert_false (rn_image_probe_path (none, &width, &height, &error));
   g_assert_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING);
   g_clear_error (&error);
