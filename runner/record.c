@@ -357,8 +357,10 @@ parse_field (RnRecord *record, const char *name, JsonNode *node)
     rn_record_set_string (record, name, json_node_get_string (node));
   else if (json_node_get_value_type (node) == G_TYPE_DOUBLE)
     rn_record_set_float (record, name, json_node_get_double (node));
-  else
+  else if (json_node_get_value_type (node) == G_TYPE_INT64)
     rn_record_set_int (record, name, json_node_get_int (node));
+  else
+    return FALSE;
   return TRUE;
 }
 

@@ -1,7 +1,22 @@
 FAKE_TASK = tests/runner/fake-task.c tests/runner/fake-task.h
 
 check_PROGRAMS += \
-  tests/runner/test-runner
+  tests/runner/test-log-buffer \
+  tests/runner/test-optimizer \
+  tests/runner/test-record \
+  tests/runner/test-resume \
+  tests/runner/test-runner \
+  tests/runner/test-safetensors
 
+tests_runner_test_log_buffer_SOURCES = tests/runner/test-log-buffer.c
+tests_runner_test_log_buffer_LDADD = $(TEST_LIBS)
+tests_runner_test_optimizer_SOURCES = tests/runner/test-optimizer.c
+tests_runner_test_optimizer_LDADD = $(TEST_LIBS)
+tests_runner_test_record_SOURCES = tests/runner/test-record.c
+tests_runner_test_record_LDADD = $(TEST_LIBS)
+tests_runner_test_resume_SOURCES = tests/runner/test-resume.c $(FAKE_TASK)
+tests_runner_test_resume_LDADD = $(TEST_LIBS)
 tests_runner_test_runner_SOURCES = tests/runner/test-runner.c $(FAKE_TASK)
 tests_runner_test_runner_LDADD = $(TEST_LIBS)
+tests_runner_test_safetensors_SOURCES = tests/runner/test-safetensors.c
+tests_runner_test_safetensors_LDADD = $(TEST_LIBS)

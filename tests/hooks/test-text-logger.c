@@ -1,0 +1,196 @@
+/* Lines of the text log and of the JSON log. */
+#include "config.h"
+
+#include "tests/runner/fake-task.h"
+
+#include <json-glib/json-glib.h>
+#include <math.h>
+#include <string.h>
+
+static GPtrArray *text_lines; /* of char *: what the logger printed */
+
+/* Takes the program's log output; g_test's own functions would stop at the first message. */
+static GLogWriterOutput
+collect (GLogLevelFlags level, const GLogField *fields, gsize n_fields, gpointer data)
+{
+  const char *domain = "", *message = "";
+  for (gsize i = 0; i < n_fields; i++)
+    if (strcmp (fields[i].key, "MESSAGE") == 0)
+      message = fields[i].value;
+    else if (strcmp (fields[i].key, "GLIB_DOMAIN") == 0)
+      domain = fields[i].value;
+  if (strcmp (domain, "rn-hooks") == 0 && strchr (message, '\t') != NULL)
+    g_ptr_array_add (text_lines, g_strdup (message));
+  return G_LOG_WRITER_HANDLED;
+}
+
+/* Iteration i (from 0) of the fake task has these losses; the learning rate is 0, so they depend on the batch only. */
+static double
+loss_of (gint64 iter, gint64 epoch_length)
+{
+  FakeTask fake;
+  fake_task_init (&fake, epoch_length);
+  fake.epoch = (guint64) (iter / epoch_length);
+  fake.next = iter % epoch_length + 1;
+  return fake.vtbl.loss (&fake.task, "loss");
+}
+
+static double
+mean_loss (gint64 begin, gint64 end, gint64 epoch_length)
+{
+  double sum = 0;
+  for (gint64 i = begin; i < end; i++)
+    sum += loss_of (i, epoch_length);
+  return sum / (double) (end - begin);
+}
+
+typedef struct
+{
+  const char *yaml;
+  gint64 epoch_length;
+  const char *lines; /* "iter:length of the window", for each training line */
+} Case;
+
+#define EPOCHS(n, log) \
+  "optimizer: {type: SGD, lr: 0.0}\nrunner: {type: EpochBasedRunner, max_epochs: " #n "}\nlog_config: {hooks: [{type: TextLoggerHook}], " log "}\n"
+#define ITERS(n, log) \
+  "optimizer: {type: SGD, lr: 0.0}\nrunner: {type: IterBasedRunner, max_iters: " #n "}\nlog_config: {hooks: [{type: TextLoggerHook}], " log "}\n"
+#define WITH_LAST \
+  "optimizer: {type: SGD, lr: 0.0}\nrunner: {type: EpochBasedRunner, max_epochs: 2}\n" \
+  "log_config: {interval: 4, hooks: [{type: TextLoggerHook, ignore_last: false}]}\n"
+
+static const Case cases[] = {
+  { EPOCHS (2, "interval: 4"), 10, "4:4 8:4 14:4 18:4" }, /* within the epoch, the rest is left out */
+  { WITH_LAST, 10, "4:4 8:4 10:2 14:4 18:4 20:2" },
+  { EPOCHS (2, "interval: 50"), 3, "3:3 6:3" }, /* an epoch shorter than the interval has a line all the same */
+  { EPOCHS (2, "interval: 5"), 5, "5:5 10:5" },
+  { ITERS (10, "interval: 4"), 7, "4:4 8:4" },
+  { ITERS (9, "interval: 100"), 4, "4:4 8:4 9:1" },
+  { ITERS (3, "interval: 100"), 50, "3:3" },
+};
+
+/* Strict JSON: json-glib is lenient with comments and the like, which our lines never hold, but not with NaN. */
+static JsonObject *
+parse (const char *line, JsonParser *parser)
+{
+  g_autoptr (GError) error = NULL;
+  json_parser_load_from_data (parser, line, -1, &error);
+  g_assert_no_error (error);
+  return json_node_get_object (json_parser_get_root (parser));
+}
+
+static void
+test_lines (gconstpointer data)
+{
+  const Case *c = data;
+  g_autoptr (GError) error = NULL;
+  FakeRun run;
+
+  g_ptr_array_set_size (text_lines, 0);
+  fake_run_open (&run, c->yaml, c->epoch_length, NULL);
+  g_assert_true (rn_runner_init (run.runner, &error) && rn_runner_run (run.runner, &error));
+  g_autoptr (GPtrArray) lines = fake_run_json_lines (run.dir);
+  g_auto (GStrv) expected = g_strsplit (c->lines, " ", -1);
+  g_assert_cmpuint (lines->len, ==, g_strv_length (expected));
+  g_assert_cmpuint (text_lines->len, ==, lines->len);
+  for (guint i = 0; i < lines->len; i++)
+    {
+      g_autoptr (JsonParser) parser = json_parser_new ();
+      JsonObject *line = parse (g_ptr_array_index (lines, i), parser);
+      gint64 iter = g_ascii_strtoll (expected[i], NULL, 10), n = g_ascii_strtoll (strchr (expected[i], ':') + 1, NULL, 10);
+      double loss = mean_loss (iter - n, iter, c->epoch_length);
+
+      g_assert_cmpint (json_object_get_int_member (line, "iter"), ==, iter);
+      g_assert_cmpint (json_object_get_int_member (line, "epoch"), ==, (iter - 1) / c->epoch_length + 1);
+      g_assert_cmpint (json_object_get_int_member (line, "inner_iter"), ==, (iter - 1) % c->epoch_length + 1);
+      g_assert_cmpint (json_object_get_int_member (line, "opt_step"), ==, iter);
+      g_assert_cmpstr (json_object_get_string_member (line, "mode"), ==, "train");
+      /* 9 digits are in the file */
+      g_assert_cmpfloat (fabs (json_object_get_double_member (line, "loss") - loss), <=, 1e-8 * loss);
+      g_autofree char *text = g_strdup_printf ("loss: %.4f", loss);
+      g_assert_nonnull (strstr (g_ptr_array_index (text_lines, i), text));
+    }
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+/* The form of MMCV's lines. */
+static void
+test_text (void)
+{
+  static const double scores[] = { 0.77259 };
+  g_autoptr (GError) error = NULL;
+  FakeRun run;
+
+  g_ptr_array_set_size (text_lines, 0);
+  fake_run_open (&run,
+                 "optimizer: {type: SGD, lr: 0.00125}\nrunner: {type: EpochBasedRunner, max_epochs: 1}\n"
+                 "optimizer_config: {grad_clip: {max_norm: 35}}\nevaluation: {interval: 1}\nlog_config: {interval: 2}\n",
+                 4, NULL);
+  run.fake.scores = scores;
+  run.fake.n_scores = 1;
+  g_assert_true (rn_runner_init (run.runner, &error) && rn_runner_run (run.runner, &error));
+  g_assert_cmpuint (text_lines->len, ==, 3);
+  const char *train = "^Epoch \\[1\\]\\[2/4\\]\tlr: 1\\.250e-03, eta: 0:00:[0-9]{2}, time: [0-9]+\\.[0-9]{3}, data_time: [0-9]+\\.[0-9]{3}, "
+                      "memory: [0-9]+, loss_cls: [0-9]+\\.[0-9]{4}, loss_bbox: [0-9]+\\.[0-9]{4}, loss: [0-9]+\\.[0-9]{4}, "
+                      "grad_norm: [0-9]+\\.[0-9]{4}$";
+  g_assert_true (g_regex_match_simple (train, g_ptr_array_index (text_lines, 0), 0, 0));
+  g_assert_cmpstr (g_ptr_array_index (text_lines, 2), ==, "Epoch(val) [1][5]\tAP50: 0.7730, mAP: 0.7726");
+
+  g_autoptr (GPtrArray) lines = fake_run_json_lines (run.dir);
+  g_assert_cmpuint (lines->len, ==, 3);
+  g_assert_cmpstr (g_ptr_array_index (lines, 2), ==,
+                   "{\"mode\": \"val\", \"epoch\": 1, \"iter\": 4, \"n_images\": 5, \"AP50\": 0.773, \"mAP\": 0.77259}");
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+static double
+nan_loss (RnTask *task, const char *name)
+{
+  return strcmp (name, "loss_cls") == 0 ? 0.5 : (double) NAN;
+}
+
+/* A loss that is no number is no JSON number either. */
+static void
+test_nan (void)
+{
+  g_autoptr (GError) error = NULL;
+  FakeRun run;
+
+  fake_run_open (&run, ITERS (2, "interval: 2"), 10, NULL);
+  run.fake.vtbl.loss = nan_loss;
+  g_assert_true (rn_runner_init (run.runner, &error) && rn_runner_run (run.runner, &error));
+  g_autoptr (GPtrArray) lines = fake_run_json_lines (run.dir);
+  g_autoptr (JsonParser) parser = json_parser_new ();
+  JsonObject *line = parse (g_ptr_array_index (lines, 0), parser);
+  g_assert_true (json_object_get_null_member (line, "loss"));
+  g_assert_cmpfloat (json_object_get_double_member (line, "loss_cls"), ==, 0.5);
+  JsonArray *names = json_object_get_array_member (line, "non_finite");
+  g_assert_cmpuint (json_array_get_length (names), ==, 2);
+  g_assert_cmpstr (json_array_get_string_element (names, 0), ==, "loss_bbox");
+  g_assert_cmpstr (json_array_get_string_element (names, 1), ==, "loss");
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  text_lines = g_ptr_array_new_with_free_func (g_free);
+  g_log_set_always_fatal (G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL); /* the NaN below is warned of */
+  g_log_set_writer_func (collect, NULL, NULL);
+  g_log_set_default_handler (g_log_default_handler, NULL); /* g_test's would print each message as TAP */
+
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autofree char *name = g_strdup_printf ("/hooks/text-logger/lines/%u", (guint) i);
+      g_test_add_data_func (name, &cases[i], test_lines);
+    }
+  g_test_add_func ("/hooks/text-logger/text", test_text);
+  g_test_add_func ("/hooks/text-logger/nan", test_nan);
+  int status = g_test_run ();
+  g_ptr_array_unref (text_lines);
+  return status;
+}

@@ -1,0 +1,71 @@
+/* Windows of logged values. */
+#include "config.h"
+
+#include "runner/log-buffer.h"
+
+static void
+append (const char *name, double mean, gpointer user_data)
+{
+  g_string_append_printf (user_data, "%s=%g ", name, mean);
+}
+
+static void
+assert_means (RnLogBuffer *buffer, gint64 end, gint64 n, const char *expected)
+{
+  g_autoptr (GString) text = g_string_new (NULL);
+  rn_log_buffer_foreach (buffer, end, n, append, text);
+  g_assert_cmpstr (text->str, ==, expected);
+}
+
+/* "norm" is logged every fourth iteration: its mean covers the same iterations as that of "loss". */
+static void
+fill (RnLogBuffer *buffer)
+{
+  rn_log_buffer_reserve (buffer, 8);
+  for (gint64 i = 0; i < 100; i++)
+    {
+      rn_log_buffer_push (buffer, "loss", i, (double) i);
+      if (i % 4 == 3)
+        rn_log_buffer_push (buffer, "norm", i, (double) (10 * i));
+    }
+}
+
+static void
+test_means (void)
+{
+  g_autoptr (RnLogBuffer) buffer = rn_log_buffer_new ();
+
+  fill (buffer);
+  assert_means (buffer, 100, 1, "loss=99 norm=990 ");
+  assert_means (buffer, 100, 4, "loss=97.5 norm=990 ");
+  assert_means (buffer, 100, 8, "loss=95.5 norm=970 ");
+  assert_means (buffer, 100, 1000, "loss=95.5 norm=850 "); /* what the rings hold: 8 entries of each */
+  assert_means (buffer, 99, 3, "loss=97 ");
+  assert_means (buffer, 200, 50, "");
+}
+
+static void
+test_save (void)
+{
+  g_autoptr (RnLogBuffer) buffer = rn_log_buffer_new (), back = rn_log_buffer_new ();
+
+  fill (buffer);
+  rn_log_buffer_reserve (back, 8);
+  for (guint i = 0; i < rn_log_buffer_size (buffer); i++)
+    {
+      g_autoptr (RnRecord) window = rn_log_buffer_save (buffer, i);
+      rn_log_buffer_load (back, rn_log_buffer_name (buffer, i), window);
+    }
+  assert_means (back, 100, 8, "loss=95.5 norm=970 ");
+  rn_log_buffer_push (back, "loss", 100, 108);
+  assert_means (back, 101, 8, "loss=97.5 norm=970 ");
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/runner/log-buffer/means", test_means);
+  g_test_add_func ("/runner/log-buffer/save", test_save);
+  return g_test_run ();
+}

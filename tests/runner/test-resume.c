@@ -1,0 +1,599 @@
+/* Checkpoints of a run: what is kept, what a resume takes, and that it ends in the same bits. */
+#include "config.h"
+
+#include "runner/base/atomic-file.h"
+#include "runner/base/error.h"
+#include "runner/base/signals.h"
+#include "runner/hook-list.h"
+#include "runner/record.h"
+#include "tests/runner/fake-task.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BY_ITER(max, rest) "runner: {type: IterBasedRunner, max_iters: " #max "}\nlog_config: {interval: 4, hooks: [{type: TextLoggerHook}]}\n" rest
+#define BY_EPOCH(max, rest) "runner: {type: EpochBasedRunner, max_epochs: " #max "}\nlog_config: {interval: 4, hooks: [{type: TextLoggerHook}]}\n" rest
+
+static void
+run (FakeRun *fake)
+{
+  g_autoptr (GError) error = NULL;
+  gboolean is_ok = rn_runner_init (fake->runner, &error) && rn_runner_run (fake->runner, &error);
+  g_assert_no_error (error);
+  g_assert_true (is_ok);
+}
+
+static void
+resume (FakeRun *fake, const char *path)
+{
+  g_autoptr (GError) error = NULL;
+  gboolean is_ok = rn_runner_init (fake->runner, &error) && rn_runner_resume (fake->runner, path, &error);
+  g_assert_no_error (error);
+  g_assert_true (is_ok);
+}
+
+static void
+assert_files (const char *dir, const char *expected)
+{
+  g_autofree char *files = fake_run_files (dir, ".safetensors");
+  g_assert_cmpstr (files, ==, expected);
+}
+
+static char *
+read_list (const char *dir)
+{
+  g_autofree char *path = g_build_filename (dir, "last_checkpoint", NULL);
+  char *text = NULL;
+  g_assert_true (g_file_get_contents (path, &text, NULL, NULL));
+  return text;
+}
+
+/* ---- Retention ---- */
+
+typedef struct
+{
+  const char *yaml;
+  gint64 epoch_length;
+  const char *files, *list;
+} Retention;
+
+static const Retention retentions[] = {
+  { BY_ITER (12, "checkpoint_config: {interval: 5, max_keep_ckpts: 1}\n"), 100, "iter_12.safetensors latest.safetensors", "iter_12.safetensors\n" },
+  { BY_ITER (12, "checkpoint_config: {interval: 5, max_keep_ckpts: 2}\n"), 100, "iter_10.safetensors iter_12.safetensors latest.safetensors",
+    "iter_12.safetensors\niter_10.safetensors\n" },
+  { BY_ITER (12, "checkpoint_config: {interval: 5, save_last: false}\n"), 100, "iter_10.safetensors iter_5.safetensors latest.safetensors",
+    "iter_10.safetensors\niter_5.safetensors\n" },
+  { BY_ITER (12, "checkpoint_config: {interval: 5, by_epoch: true, max_keep_ckpts: 3}\n"), 2,
+    "epoch_5.safetensors epoch_6.safetensors latest.safetensors", "epoch_6.safetensors\nepoch_5.safetensors\n" },
+  /* Counted in epochs, ends in the middle of one. */
+  { BY_ITER (5, "checkpoint_config: {interval: 1, by_epoch: true}\n"), 4, "epoch_1.safetensors iter_5.safetensors latest.safetensors",
+    "iter_5.safetensors\nepoch_1.safetensors\n" },
+  { BY_EPOCH (3, "checkpoint_config: {interval: 2, max_keep_ckpts: 1}\n"), 2, "epoch_3.safetensors latest.safetensors", "epoch_3.safetensors\n" },
+  { BY_EPOCH (2, "checkpoint_config: {interval: 3, by_epoch: false}\n"), 4,
+    "iter_3.safetensors iter_6.safetensors iter_8.safetensors latest.safetensors", "iter_8.safetensors\niter_6.safetensors\niter_3.safetensors\n" },
+  { BY_EPOCH (2, "checkpoint_config: {}\n"), 2, "epoch_2.safetensors latest.safetensors", "epoch_2.safetensors\n" },
+};
+
+static void
+test_retention (gconstpointer data)
+{
+  const Retention *r = data;
+  FakeRun fake;
+
+  fake_run_open (&fake, r->yaml, r->epoch_length, NULL);
+  g_autofree char *foreign = g_build_filename (fake.dir, "iter_1.safetensors.bak", NULL);
+  g_assert_true (g_file_set_contents (foreign, "mine", -1, NULL));
+  run (&fake);
+  assert_files (fake.dir, r->files);
+  g_autofree char *list = read_list (fake.dir);
+  g_assert_cmpstr (list, ==, r->list);
+  g_assert_true (g_file_test (foreign, G_FILE_TEST_EXISTS));
+
+  g_autofree char *link = g_build_filename (fake.dir, "latest.safetensors", NULL);
+  g_autofree char *target = g_file_read_link (link, NULL);
+  g_assert_true (g_str_has_prefix (list, target));
+  fake_run_remove (fake.dir);
+  fake_run_close (&fake);
+}
+
+/* A new run in an old folder deletes no file of the old one. */
+static void
+test_old_folder (void)
+{
+  FakeRun first, second;
+
+  fake_run_open (&first, BY_ITER (6, "checkpoint_config: {interval: 2}\n"), 100, NULL);
+  run (&first);
+  fake_run_open (&second, BY_ITER (7, "checkpoint_config: {interval: 7, max_keep_ckpts: 1}\n"), 100, first.dir);
+  run (&second);
+  assert_files (first.dir, "iter_2.safetensors iter_4.safetensors iter_6.safetensors iter_7.safetensors latest.safetensors");
+  fake_run_remove (first.dir);
+  fake_run_close (&first);
+  fake_run_close (&second);
+}
+
+static void
+test_out_dir (void)
+{
+  FakeRun fake;
+  g_autofree char *out = g_dir_make_tmp ("rn-out-XXXXXX", NULL);
+  g_autofree char *yaml = g_strdup_printf (BY_ITER (4, "checkpoint_config: {interval: 2, max_keep_ckpts: 1, out_dir: %s}\n"), out);
+
+  fake_run_open (&fake, yaml, 100, NULL);
+  run (&fake);
+  g_autofree char *name = g_path_get_basename (fake.dir);
+  g_autofree char *dir = g_build_filename (out, name, NULL);
+  assert_files (dir, "iter_4.safetensors");
+  assert_files (fake.dir, "latest.safetensors");
+
+  FakeRun again;
+  fake_run_open (&again, yaml, 100, fake.dir);
+  resume (&again, NULL);
+  g_assert_cmpint (rn_runner_iter (again.runner), ==, 4);
+  fake_run_close (&again);
+  fake_run_remove (dir);
+  g_assert_cmpint (g_rmdir (out), ==, 0);
+  fake_run_remove (fake.dir);
+  fake_run_close (&fake);
+}
+
+/* ---- The same bits ---- */
+
+/* The log without what depends on the clock and on the process. */
+static char *
+timeless (const char *json)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnRecord) record = rn_record_parse (json, &error);
+  GString *text = g_string_new (NULL);
+
+  g_assert_no_error (error);
+  for (guint i = 0; i < rn_record_size (record); i++)
+    {
+      const char *name = rn_record_name (record, i);
+      if (strstr (name, "time") == NULL && strstr (name, "memory") == NULL && strcmp (name, "eta_s") != 0)
+        g_string_append_printf (text, "%s=%.17g;", name, rn_record_float (record, name, -1));
+    }
+  return g_string_free (text, FALSE);
+}
+
+static GPtrArray *
+timeless_lines (const char *dir)
+{
+  g_autoptr (GPtrArray) lines = fake_run_json_lines (dir);
+  GPtrArray *result = g_ptr_array_new_with_free_func (g_free);
+  for (guint i = 0; i < lines->len; i++)
+    g_ptr_array_add (result, timeless (g_ptr_array_index (lines, i)));
+  return result;
+}
+
+/* In a child that dies at once, without any farewell, when its iteration comes. */
+static void
+run_and_kill (const char *yaml, gint64 epoch_length, const char *dir, const double *scores, guint n_scores)
+{
+  g_autofree char *killer = g_strconcat (yaml, "custom_hooks: [{type: KillHook, priority: LOWEST}]\n", NULL);
+  pid_t child = fork ();
+  if (child == 0)
+    {
+      FakeRun fake;
+      fake_run_open (&fake, killer, epoch_length, dir);
+      fake.fake.scores = scores;
+      fake.fake.n_scores = n_scores;
+      run (&fake);
+      _exit (0);
+    }
+  int status;
+  g_assert_cmpint (waitpid (child, &status, 0), ==, child);
+  g_assert_true (WIFSIGNALED (status) && WTERMSIG (status) == SIGKILL);
+}
+
+static gint64 kill_at;
+
+static gboolean
+kill_after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
+{
+  if (rn_runner_iter (runner) + 1 == kill_at)
+    kill (getpid (), SIGKILL);
+  return TRUE;
+}
+
+typedef struct
+{
+  RnHook hook;
+} KillHook;
+
+RN_HOOK_DEFINE (killer, KillHook, .name = "KillHook", .summary = "for tests", .after_train_iter = kill_after_train_iter);
+
+static const double scores[] = { 0.1, 0.3, 0.2, 0.3, (double) NAN, 0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1 };
+
+static void
+test_same_bits (gconstpointer data)
+{
+  const char *yaml = data;
+  const gint64 epoch_length = 7;
+  FakeRun straight;
+
+  fake_run_open (&straight, yaml, epoch_length, NULL);
+  straight.fake.scores = scores;
+  straight.fake.n_scores = G_N_ELEMENTS (scores);
+  run (&straight);
+  gint64 n = rn_runner_iter (straight.runner);
+  g_autoptr (GPtrArray) expected = timeless_lines (straight.dir);
+  g_autofree char *expected_list = read_list (straight.dir);
+
+  for (kill_at = 4; kill_at <= n; kill_at += 3)
+    {
+      FakeRun resumed;
+      g_autofree char *dir = g_dir_make_tmp ("rn-killed-XXXXXX", NULL);
+      run_and_kill (yaml, epoch_length, dir, scores, G_N_ELEMENTS (scores));
+      fake_run_open (&resumed, yaml, epoch_length, dir);
+      resumed.fake.scores = scores;
+      resumed.fake.n_scores = G_N_ELEMENTS (scores);
+      resume (&resumed, NULL);
+      gint64 from = rn_runner_iter (resumed.runner);
+      g_assert_cmpint (from, <, kill_at);
+      g_assert_cmpint (from, >=, kill_at - 7);
+      resumed.fake.n_evaluations = (guint) rn_runner_epoch (resumed.runner);
+      /* The second log has another name only if a second has passed, so the first one is put away. */
+      g_autofree char *log = fake_run_files (dir, ".log.json"), *log_path = g_build_filename (dir, log, NULL);
+      g_assert_cmpint (g_unlink (log_path), ==, 0);
+      g_autoptr (GError) error = NULL;
+      g_assert_true (rn_runner_run (resumed.runner, &error));
+
+      g_assert_cmpmem (resumed.fake.w, sizeof resumed.fake.w, straight.fake.w, sizeof straight.fake.w);
+      g_assert_cmpmem (resumed.fake.momentum, sizeof resumed.fake.momentum, straight.fake.momentum, sizeof straight.fake.momentum);
+      g_assert_cmpint (rn_runner_opt_step (resumed.runner), ==, rn_runner_opt_step (straight.runner));
+      g_autofree char *list = read_list (dir);
+      g_assert_cmpstr (list, ==, expected_list);
+      g_autofree char *files = fake_run_files (straight.dir, ".safetensors");
+      assert_files (dir, files);
+      g_autoptr (GPtrArray) lines = timeless_lines (dir);
+      g_assert_cmpuint (lines->len, <=, expected->len);
+      for (guint i = 0; i < lines->len; i++)
+        g_assert_cmpstr (g_ptr_array_index (lines, lines->len - 1 - i), ==, g_ptr_array_index (expected, expected->len - 1 - i));
+      fake_run_remove (dir);
+      fake_run_close (&resumed);
+    }
+  fake_run_remove (straight.dir);
+  fake_run_close (&straight);
+}
+
+/* ---- Signals ---- */
+
+static gboolean
+raise_after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
+{
+  if (rn_runner_iter (runner) + 1 == kill_at)
+    raise (SIGTERM);
+  return TRUE;
+}
+
+RN_HOOK_DEFINE (raiser, KillHook, .name = "RaiseHook", .summary = "for tests", .after_train_iter = raise_after_train_iter);
+
+static void
+test_signal (void)
+{
+  const char *yaml = BY_EPOCH (2, "custom_hooks: [{type: RaiseHook}]\n");
+  FakeRun straight;
+
+  kill_at = -1;
+  fake_run_open (&straight, yaml, 5, NULL);
+  run (&straight);
+  for (gint64 at = 1; at <= 10; at++)
+    {
+      FakeRun stopped, resumed;
+      fake_run_open (&stopped, yaml, 5, NULL);
+      kill_at = at;
+      rn_signals_install ();
+      run (&stopped);
+      rn_signals_remove ();
+      g_assert_cmpint (rn_runner_signal (stopped.runner), ==, SIGTERM);
+      g_assert_cmpint (rn_runner_iter (stopped.runner), ==, at);
+      g_autofree char *files = g_strdup_printf ("iter_%d.safetensors latest.safetensors", (int) at);
+      assert_files (stopped.dir, files);
+
+      kill_at = -1;
+      fake_run_open (&resumed, yaml, 5, stopped.dir);
+      resume (&resumed, NULL);
+      run (&resumed);
+      g_assert_cmpint (rn_runner_epoch (resumed.runner), ==, 2);
+      g_assert_cmpmem (resumed.fake.w, sizeof resumed.fake.w, straight.fake.w, sizeof straight.fake.w);
+      fake_run_remove (stopped.dir);
+      fake_run_close (&stopped);
+      fake_run_close (&resumed);
+    }
+  fake_run_remove (straight.dir);
+  fake_run_close (&straight);
+}
+
+/* An evaluation that a signal breaks off is made up for, and is the first thing after the resume. */
+static void
+test_signal_in_evaluation (void)
+{
+  const char *yaml = BY_EPOCH (2, "evaluation: {interval: 1, save_best: auto}\ncheckpoint_config: {interval: 1}\n");
+  FakeRun stopped, resumed;
+
+  fake_run_open (&stopped, yaml, 3, NULL);
+  stopped.fake.scores = scores;
+  stopped.fake.n_scores = 2;
+  stopped.fake.signal_in_evaluation = 2;
+  rn_signals_install ();
+  run (&stopped);
+  rn_signals_remove ();
+  g_assert_cmpint (rn_runner_signal (stopped.runner), ==, SIGTERM);
+  assert_files (stopped.dir, "best_mAP_epoch_1.safetensors epoch_1.safetensors epoch_2.safetensors latest.safetensors");
+
+  fake_run_open (&resumed, yaml, 3, stopped.dir);
+  resumed.fake.scores = scores;
+  resumed.fake.n_scores = 2;
+  resumed.fake.n_evaluations = 1;
+  resume (&resumed, NULL);
+  run (&resumed);
+  g_assert_cmpuint (resumed.fake.n_evaluations, ==, 2);
+  assert_files (stopped.dir, "best_mAP_epoch_2.safetensors epoch_1.safetensors epoch_2.safetensors latest.safetensors");
+  fake_run_remove (stopped.dir);
+  fake_run_close (&stopped);
+  fake_run_close (&resumed);
+}
+
+/* ---- Damage ---- */
+
+static void
+damage (const char *dir, const char *name, gsize keep)
+{
+  g_autofree char *path = g_build_filename (dir, name, NULL), *text = NULL;
+  gsize size;
+  g_assert_true (g_file_get_contents (path, &text, &size, NULL));
+  g_assert_true (g_file_set_contents (path, text, (gssize) MIN (size, keep), NULL));
+}
+
+static void
+test_truncated (void)
+{
+  const char *yaml = BY_ITER (6, "checkpoint_config: {interval: 2}\n");
+  FakeRun first, second, third;
+  g_autoptr (GError) error = NULL;
+
+  fake_run_open (&first, yaml, 100, NULL);
+  run (&first);
+  damage (first.dir, "iter_6.safetensors", 700);
+  fake_run_open (&second, yaml, 100, first.dir);
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "*LOST*iter_6.safetensors*");
+  resume (&second, NULL);
+  g_test_assert_expected_messages ();
+  g_assert_cmpint (rn_runner_iter (second.runner), ==, 4);
+  run (&second);
+  g_assert_cmpmem (second.fake.w, sizeof second.fake.w, first.fake.w, sizeof first.fake.w);
+  g_autofree char *list = read_list (first.dir);
+  g_assert_cmpstr (list, ==, "iter_6.safetensors\niter_4.safetensors\niter_2.safetensors\n");
+
+  for (int i = 2; i <= 6; i += 2)
+    {
+      g_autofree char *name = g_strdup_printf ("iter_%d.safetensors", i);
+      damage (first.dir, name, 100);
+      g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "*LOST*");
+    }
+  fake_run_open (&third, yaml, 100, first.dir);
+  g_assert_true (rn_runner_init (third.runner, &error));
+  g_assert_false (rn_runner_resume (third.runner, NULL, &error));
+  g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED);
+  g_test_assert_expected_messages ();
+  fake_run_remove (first.dir);
+  fake_run_close (&first);
+  fake_run_close (&second);
+  fake_run_close (&third);
+}
+
+static int
+fail_rename (RnAtomicFileStep step, gpointer data)
+{
+  return step == RN_ATOMIC_FILE_RENAME && --*(int *) data < 0 ? ENOSPC : 0;
+}
+
+/* A disk that is full stops the run in the hook's name; what was saved before stays and can be taken up. */
+static void
+test_full_disk (void)
+{
+  const char *yaml = BY_ITER (6, "checkpoint_config: {interval: 2, max_keep_ckpts: 1}\n");
+  FakeRun first, second;
+  g_autoptr (GError) error = NULL;
+  int n_good = 2; /* the first checkpoint and its list */
+
+  fake_run_open (&first, yaml, 100, NULL);
+  g_assert_true (rn_runner_init (first.runner, &error));
+  rn_atomic_file_set_fault (fail_rename, &n_good);
+  g_assert_false (rn_runner_run (first.runner, &error));
+  rn_atomic_file_set_fault (NULL, NULL);
+  g_assert_true (g_str_has_prefix (error->message, "CheckpointHook: after_train_iter: "));
+  g_assert_nonnull (strstr (error->message, "iter_4.safetensors"));
+  assert_files (first.dir, "iter_2.safetensors latest.safetensors");
+
+  fake_run_open (&second, yaml, 100, first.dir);
+  resume (&second, NULL);
+  g_assert_cmpint (rn_runner_iter (second.runner), ==, 2);
+  fake_run_remove (first.dir);
+  fake_run_close (&first);
+  fake_run_close (&second);
+}
+
+/* ---- What a resume refuses, and what it says ---- */
+
+static void
+test_mismatch (void)
+{
+  const char *yaml = BY_ITER (2, "checkpoint_config: {interval: 2}\n");
+  FakeRun first, second;
+  g_autoptr (GError) error = NULL;
+
+  fake_run_open (&first, yaml, 10, NULL);
+  run (&first);
+  fake_run_open (&second, yaml, 10, first.dir);
+  second.fake.task.batch_size = 4;
+  g_assert_true (rn_runner_init (second.runner, &error));
+  g_assert_false (rn_runner_resume (second.runner, NULL, &error));
+  g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH);
+  g_assert_nonnull (strstr (error->message, "data.samples_per_gpu: 2"));
+  g_clear_error (&error);
+  second.fake.task.batch_size = 2;
+  second.fake.task.epoch_length = 11;
+  g_assert_false (rn_runner_resume (second.runner, NULL, &error));
+  g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH);
+  g_clear_error (&error);
+  second.fake.task.epoch_length = 10;
+  g_assert_false (rn_runner_resume (second.runner, "/nonexistent.safetensors", &error));
+  g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISSING);
+
+  second.fake.task.device = "another";
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "*\"fake\"*\"another\"*");
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "resumed from*");
+  resume (&second, NULL);
+  g_test_assert_expected_messages ();
+  fake_run_remove (first.dir);
+  fake_run_close (&first);
+  fake_run_close (&second);
+}
+
+/* The configuration wins, and every changed value is named. */
+static void
+test_changed_config (void)
+{
+  FakeRun first, second;
+
+  fake_run_open (&first, BY_ITER (2, "optimizer: {type: SGD, lr: 0.001}\ncheckpoint_config: {interval: 2}\n"), 10, NULL);
+  run (&first);
+  fake_run_open (&second, BY_ITER (4, "optimizer: {type: SGD, lr: 0.002}\ncheckpoint_config: {interval: 2}\nseed: 3\n"), 10, first.dir);
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "resume: runner.max_iters: 2 in the checkpoint, 4 now*");
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "resume: optimizer.lr: 0.001 in the checkpoint, 0.002 now*");
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "resume: seed: not set in the checkpoint, 3 now*");
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "resumed from*");
+  resume (&second, NULL);
+  g_test_assert_expected_messages ();
+  run (&second);
+  g_assert_cmpint (rn_runner_iter (second.runner), ==, 4);
+  g_assert_cmpfloat (rn_runner_lr (second.runner), ==, 0.002);
+  fake_run_remove (first.dir);
+  fake_run_close (&first);
+  fake_run_close (&second);
+}
+
+/* With nothing to take up a run starts at the beginning; a named file is taken, and what came after it is forgotten. */
+static void
+test_which_file (void)
+{
+  const char *yaml = BY_ITER (6, "checkpoint_config: {interval: 2}\n");
+  FakeRun first, second;
+
+  fake_run_open (&first, yaml, 100, NULL);
+  g_assert_true (rn_runner_init (first.runner, NULL));
+  resume (&first, NULL);
+  g_assert_cmpint (rn_runner_iter (first.runner), ==, 0);
+  run (&first);
+
+  g_autofree char *path = g_build_filename (first.dir, "iter_4.safetensors", NULL);
+  fake_run_open (&second, yaml, 100, first.dir);
+  resume (&second, path);
+  g_assert_cmpint (rn_runner_iter (second.runner), ==, 4);
+  run (&second);
+  g_autofree char *list = read_list (first.dir);
+  g_assert_cmpstr (list, ==, "iter_6.safetensors\niter_4.safetensors\niter_2.safetensors\n");
+  fake_run_remove (first.dir);
+  fake_run_close (&first);
+  fake_run_close (&second);
+}
+
+/* ---- The best ---- */
+
+/* 0 is better than nothing, NaN than nothing at all; the file of the one before goes. */
+static void
+test_best (void)
+{
+  static const double s[] = { 0, (double) NAN, -1, 0.25, 0.25, 0.125 };
+  FakeRun fake;
+
+  fake_run_open (&fake, BY_EPOCH (6, "evaluation: {interval: 1, save_best: mAP}\ncheckpoint_config: {interval: 100, save_last: false}\n"), 2, NULL);
+  fake.fake.scores = s;
+  fake.fake.n_scores = G_N_ELEMENTS (s);
+  run (&fake);
+  assert_files (fake.dir, "best_mAP_epoch_4.safetensors");
+  fake_run_remove (fake.dir);
+  fake_run_close (&fake);
+
+  fake_run_open (&fake, BY_EPOCH (3, "evaluation: {interval: 3, start: 0, save_best: AP50}\n"), 2, NULL);
+  fake.fake.scores = s;
+  fake.fake.n_scores = 2; /* before training, and at the end */
+  run (&fake);
+  g_assert_cmpuint (fake.fake.n_evaluations, ==, 2);
+  assert_files (fake.dir, "best_AP50_epoch_0.safetensors");
+  fake_run_remove (fake.dir);
+  fake_run_close (&fake);
+}
+
+typedef struct
+{
+  const char *yaml;
+  guint n; /* evaluations of 5 epochs of 2 iterations */
+} Interval;
+
+static const Interval intervals[] = {
+  { BY_EPOCH (5, "evaluation: {interval: 1}\n"), 5 },
+  { BY_EPOCH (5, "evaluation: {interval: 2}\n"), 3 },           /* 2, 4, the last */
+  { BY_EPOCH (5, "evaluation: {interval: 2, start: 3}\n"), 2 }, /* 3, 5 */
+  { BY_EPOCH (5, "evaluation: {interval: 4, by_epoch: false}\n"), 3 },
+  { BY_EPOCH (5, "evaluation: {interval: 99}\n"), 1 },
+  { BY_ITER (5, "evaluation: {interval: 1}\n"), 3 }, /* two passes, and the end in the middle of one */
+  { BY_ITER (4, "evaluation: {interval: 1}\n"), 2 },
+};
+
+static void
+test_intervals (void)
+{
+  for (gsize i = 0; i < G_N_ELEMENTS (intervals); i++)
+    {
+      FakeRun fake;
+      fake_run_open (&fake, intervals[i].yaml, 2, NULL);
+      fake.fake.scores = scores;
+      fake.fake.n_scores = G_N_ELEMENTS (scores);
+      run (&fake);
+      g_assert_cmpuint (fake.fake.n_evaluations, ==, intervals[i].n);
+      fake_run_remove (fake.dir);
+      fake_run_close (&fake);
+    }
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_assert_true (rn_hook_register (&rn_hook_desc_killer, NULL));
+  g_assert_true (rn_hook_register (&rn_hook_desc_raiser, NULL));
+
+  for (gsize i = 0; i < G_N_ELEMENTS (retentions); i++)
+    {
+      g_autofree char *name = g_strdup_printf ("/runner/retention/%u", (guint) i);
+      g_test_add_data_func (name, &retentions[i], test_retention);
+    }
+  g_test_add_func ("/runner/retention/old-folder", test_old_folder);
+  g_test_add_func ("/runner/retention/out-dir", test_out_dir);
+  g_test_add_data_func ("/runner/same-bits/iter", BY_ITER (20, "checkpoint_config: {interval: 3}\n"), test_same_bits);
+  g_test_add_data_func ("/runner/same-bits/epoch",
+                        BY_EPOCH (4, "checkpoint_config: {interval: 3, by_epoch: false, max_keep_ckpts: 2}\n"
+                                     "evaluation: {interval: 1, save_best: auto}\n"
+                                     "lr_config: {policy: step, step: [2], warmup: linear, warmup_iters: 9}\n"
+                                     "optimizer_config: {grad_clip: {max_norm: 1}}\n"),
+                        test_same_bits);
+  g_test_add_func ("/runner/signal", test_signal);
+  g_test_add_func ("/runner/signal-in-evaluation", test_signal_in_evaluation);
+  g_test_add_func ("/runner/truncated", test_truncated);
+  g_test_add_func ("/runner/full-disk", test_full_disk);
+  g_test_add_func ("/runner/mismatch", test_mismatch);
+  g_test_add_func ("/runner/changed-config", test_changed_config);
+  g_test_add_func ("/runner/which-file", test_which_file);
+  g_test_add_func ("/runner/best", test_best);
+  g_test_add_func ("/runner/intervals", test_intervals);
+  return g_test_run ();
+}
