@@ -4,6 +4,7 @@
 
 #include "runner/base/signals.h"
 #include "runner/config/config.h"
+#include "runner/record.h"
 
 #include <glib/gstdio.h>
 #include <math.h>
@@ -276,6 +277,33 @@ fake_run_json_lines (const char *dir)
     if (**line != '\0' && strstr (*line, "\"mode\": \"meta\"") == NULL)
       g_ptr_array_add (lines, g_strdup (*line));
   return lines;
+}
+
+static char *
+timeless (const char *json)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnRecord) record = rn_record_parse (json, &error);
+  GString *text = g_string_new (NULL);
+
+  g_assert_no_error (error);
+  for (guint i = 0; i < rn_record_size (record); i++)
+    {
+      const char *name = rn_record_name (record, i);
+      if (strstr (name, "time") == NULL && strstr (name, "memory") == NULL && strcmp (name, "eta_s") != 0)
+        g_string_append_printf (text, "%s=%.17g;", name, rn_record_float (record, name, -1));
+    }
+  return g_string_free (text, FALSE);
+}
+
+GPtrArray *
+fake_run_timeless_lines (const char *dir)
+{
+  g_autoptr (GPtrArray) lines = fake_run_json_lines (dir);
+  GPtrArray *result = g_ptr_array_new_with_free_func (g_free);
+  for (guint i = 0; i < lines->len; i++)
+    g_ptr_array_add (result, timeless (g_ptr_array_index (lines, i)));
+  return result;
 }
 
 char *

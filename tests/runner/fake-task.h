@@ -48,6 +48,8 @@ void fake_run_remove (const char *dir);
 
 /* The newest log.json in @dir, its lines but the first. (transfer full) */
 GPtrArray *fake_run_json_lines (const char *dir);
+/* The same without what depends on the clock and on the process, as "name=value;" with all digits. (transfer full) */
+GPtrArray *fake_run_timeless_lines (const char *dir);
 /* Names of files in @dir that end in @suffix, sorted, separated by spaces. (transfer full) */
 char *fake_run_files (const char *dir, const char *suffix);
 

@@ -6,7 +6,8 @@ check_PROGRAMS += \
   tests/runner/test-record \
   tests/runner/test-resume \
   tests/runner/test-runner \
-  tests/runner/test-safetensors
+  tests/runner/test-safetensors \
+  tests/runner/test-training
 
 tests_runner_test_log_buffer_SOURCES = tests/runner/test-log-buffer.c
 tests_runner_test_log_buffer_LDADD = $(TEST_LIBS)
@@ -20,3 +21,5 @@ tests_runner_test_runner_SOURCES = tests/runner/test-runner.c $(FAKE_TASK)
 tests_runner_test_runner_LDADD = $(TEST_LIBS)
 tests_runner_test_safetensors_SOURCES = tests/runner/test-safetensors.c
 tests_runner_test_safetensors_LDADD = $(TEST_LIBS)
+tests_runner_test_training_SOURCES = tests/runner/test-training.c $(FAKE_TASK)
+tests_runner_test_training_LDADD = $(TEST_LIBS)

@@ -5,7 +5,6 @@
 #include "runner/base/error.h"
 #include "runner/base/signals.h"
 #include "runner/hook-list.h"
-#include "runner/record.h"
 #include "tests/runner/fake-task.h"
 
 #include <errno.h>
@@ -144,34 +143,6 @@ test_out_dir (void)
 
 /* ---- The same bits ---- */
 
-/* The log without what depends on the clock and on the process. */
-static char *
-timeless (const char *json)
-{
-  g_autoptr (GError) error = NULL;
-  g_autoptr (RnRecord) record = rn_record_parse (json, &error);
-  GString *text = g_string_new (NULL);
-
-  g_assert_no_error (error);
-  for (guint i = 0; i < rn_record_size (record); i++)
-    {
-      const char *name = rn_record_name (record, i);
-      if (strstr (name, "time") == NULL && strstr (name, "memory") == NULL && strcmp (name, "eta_s") != 0)
-        g_string_append_printf (text, "%s=%.17g;", name, rn_record_float (record, name, -1));
-    }
-  return g_string_free (text, FALSE);
-}
-
-static GPtrArray *
-timeless_lines (const char *dir)
-{
-  g_autoptr (GPtrArray) lines = fake_run_json_lines (dir);
-  GPtrArray *result = g_ptr_array_new_with_free_func (g_free);
-  for (guint i = 0; i < lines->len; i++)
-    g_ptr_array_add (result, timeless (g_ptr_array_index (lines, i)));
-  return result;
-}
-
 /* In a child that dies at once, without any farewell, when its iteration comes. */
 static void
 run_and_kill (const char *yaml, gint64 epoch_length, const char *dir, const double *scores, guint n_scores)
@@ -223,7 +194,7 @@ test_same_bits (gconstpointer data)
   straight.fake.n_scores = G_N_ELEMENTS (scores);
   run (&straight);
   gint64 n = rn_runner_iter (straight.runner);
-  g_autoptr (GPtrArray) expected = timeless_lines (straight.dir);
+  g_autoptr (GPtrArray) expected = fake_run_timeless_lines (straight.dir);
   g_autofree char *expected_list = read_list (straight.dir);
 
   for (kill_at = 4; kill_at <= n; kill_at += 3)
@@ -252,7 +223,7 @@ test_same_bits (gconstpointer data)
       g_assert_cmpstr (list, ==, expected_list);
       g_autofree char *files = fake_run_files (straight.dir, ".safetensors");
       assert_files (dir, files);
-      g_autoptr (GPtrArray) lines = timeless_lines (dir);
+      g_autoptr (GPtrArray) lines = fake_run_timeless_lines (dir);
       g_assert_cmpuint (lines->len, <=, expected->len);
       for (guint i = 0; i < lines->len; i++)
         g_assert_cmpstr (g_ptr_array_index (lines, lines->len - 1 - i), ==, g_ptr_array_index (expected, expected->len - 1 - i));
