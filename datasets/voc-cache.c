@@ -28,7 +28,7 @@ typedef struct
 } Header;
 
 #define MAGIC 0x784E5231 /* "1RNx" */
-#define VERSION 1
+#define CACHE_VERSION 1
 
 RnFileStamp
 rn_file_stamp (const char *path)
@@ -89,7 +89,7 @@ rn_voc_cache_save (const char *dir, const RnVocSource *source, const RnIndex *in
   g_autoptr (GString) key = key_of (source);
   g_autofree char *path = path_of (dir, key);
   g_autoptr (GError) error = NULL;
-  Header header = { .magic = MAGIC, .version = VERSION, .list = source->list };
+  Header header = { .magic = MAGIC, .version = CACHE_VERSION, .list = source->list };
   const gsize start = G_STRUCT_OFFSET (Header, list);
 
   if (!g_file_test (dir, G_FILE_TEST_IS_DIR))
@@ -282,7 +282,7 @@ rn_voc_cache_load (const char *dir, const RnVocSource *source)
     return NULL;
   memcpy (&header, text, sizeof header);
   reader = (Reader){ (const guint8 *) text + sizeof header, size - sizeof header };
-  if (header.magic != MAGIC || header.version != VERSION
+  if (header.magic != MAGIC || header.version != CACHE_VERSION
       || header.checksum != checksum_of ((const guint8 *) text + start, size - start)
       || !is_same_file (source->ann_file, header.list) || !unpack (&reader, &header, key, index, stamps)
       || !is_fresh (index, source->prefix, stamps))
