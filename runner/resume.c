@@ -110,7 +110,12 @@ report_value (const char *path, const RnNode *was, const RnNode *is)
   g_autofree char *old_text = was != NULL ? rn_config_dump (was, FALSE) : g_strdup ("not set");
   g_autofree char *new_text = is != NULL ? rn_config_dump (is, FALSE) : g_strdup ("not set");
 
-  g_message ("resume: %s: %s in the checkpoint, %s now; the configuration wins", path, g_strstrip (old_text), g_strstrip (new_text));
+  g_strstrip (old_text);
+  g_strstrip (new_text);
+  if (strchr (old_text, '\n') != NULL || strchr (new_text, '\n') != NULL)
+    g_message ("resume: %s differs from the checkpoint; the configuration wins", path);
+  else
+    g_message ("resume: %s: %s in the checkpoint, %s now; the configuration wins", path, old_text, new_text);
 }
 
 static gboolean
