@@ -3,7 +3,7 @@
  * work_dir/TIME.log.json.
  *
  * Every epoch gets a line, be it shorter than the interval. The time to go counts evaluations and checkpoints too: it comes from a moving
- * mean of the wall-clock time between lines.
+ * mean of the wall-clock time between lines. A terminal also shows where the run is between two lines.
  */
 #define G_LOG_DOMAIN "rn-hooks"
 #include "config.h"
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define NEW_PART 0.3 /* of the newest span in the moving mean */
+#define STATUS_US 200000 /* between two changes of the terminal's last line */
 
 typedef struct
 {
@@ -27,6 +28,7 @@ typedef struct
   gint64 clock_iter;    /* finished iterations when clock_us was read */
   gint64 clock_us;
   double iter_s;        /* moving mean of the time of an iteration, all included; 0: none yet */
+  gint64 status_us;     /* when the terminal's last line was changed */
 } TextLogger;
 
 static const char *const auto_names[] = { "false", "true", "auto", NULL };
@@ -105,11 +107,18 @@ format_duration (double seconds)
   return g_strdup_printf ("%" G_GINT64_FORMAT " day%s, %s", days, days == 1 ? "" : "s", clock);
 }
 
+/* Seconds that an iteration took since the line before. */
+static double
+recent_iter_s (const TextLogger *self, const RnRunner *runner, gint64 now)
+{
+  return (double) (now - self->clock_us) / 1e6 / (double) MAX (rn_runner_iter (runner) + 1 - self->clock_iter, 1);
+}
+
 static void
 update_clock (TextLogger *self, const RnRunner *runner)
 {
   gint64 now = g_get_monotonic_time (), iter = rn_runner_iter (runner) + 1;
-  double iter_s = (double) (now - self->clock_us) / 1e6 / (double) MAX (iter - self->clock_iter, 1);
+  double iter_s = recent_iter_s (self, runner, now);
 
   self->iter_s = self->iter_s == 0 ? iter_s : (1 - NEW_PART) * self->iter_s + NEW_PART * iter_s;
   self->clock_us = now;
@@ -226,6 +235,22 @@ log_scores (TextLogger *self, RnRunner *runner, GError **error)
   return write_json (self, record, error);
 }
 
+static void
+show_status (TextLogger *self, RnRunner *runner)
+{
+  gint64 now = g_get_monotonic_time ();
+  if (now - self->status_us < STATUS_US)
+    return;
+  self->status_us = now;
+
+  double iter_s = self->iter_s > 0 ? self->iter_s : recent_iter_s (self, runner, now);
+  gint64 iter = rn_runner_iter (runner) + 1, max = rn_runner_max_iters (runner);
+  g_autofree char *eta = format_duration (iter_s * (double) (max - iter));
+  g_autofree char *text = g_strdup_printf ("iteration %" G_GINT64_FORMAT "/%" G_GINT64_FORMAT ", loss %.4f, %s to go", iter, max,
+                                           rn_runner_loss (runner, "loss"), eta);
+  rn_runner_show_status (runner, text);
+}
+
 static gboolean
 before_run (RnHook *hook, RnRunner *runner, GError **error)
 {
@@ -252,6 +277,7 @@ after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
 
   if (rn_runner_is_end_of_epoch (runner) || rn_runner_is_last_iter (runner))
     is_due |= !self->ignore_last || self->last_line <= epoch_start;
+  show_status (self, runner);
   return (!is_due || log_train (self, runner, error)) && log_scores (self, runner, error);
 }
 
@@ -259,6 +285,13 @@ static gboolean
 after_train_epoch (RnHook *hook, RnRunner *runner, GError **error)
 {
   return log_scores ((TextLogger *) hook, runner, error);
+}
+
+static gboolean
+after_run (RnHook *hook, RnRunner *runner, GError **error)
+{
+  rn_runner_show_status (runner, NULL);
+  return TRUE;
 }
 
 RN_HOOK_DEFINE (text_logger, TextLogger,
@@ -273,4 +306,5 @@ RN_HOOK_DEFINE (text_logger, TextLogger,
                 .load_state = load_state,
                 .before_run = before_run,
                 .after_train_iter = after_train_iter,
-                .after_train_epoch = after_train_epoch);
+                .after_train_epoch = after_train_epoch,
+                .after_run = after_run);

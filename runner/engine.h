@@ -105,6 +105,8 @@ RN_API RnRecord *rn_runner_describe (const RnRunner *runner);
 RN_API const char *rn_runner_timestamp (const RnRunner *runner);
 /* Resident memory of the process in bytes, now and at its peak; 0 where the system does not say. */
 RN_API void rn_runner_memory (const RnRunner *runner, guint64 *current, guint64 *peak);
+/* Shows @text on the last line of a terminal, below the messages; NULL takes it away. */
+RN_API void rn_runner_show_status (RnRunner *runner, const char *text);
 /* An evaluation's result, for the loggers, which come later in the same stage. @scores: (transfer full) */
 RN_API void rn_runner_put_scores (RnRunner *runner, RnRecord *scores);
 RN_API const RnRecord *rn_runner_scores (const RnRunner *runner); /* (nullable) of this stage; lent */

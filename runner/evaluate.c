@@ -3,6 +3,7 @@
 #include "runner/evaluate.h"
 
 #include "boxes/average-precision.h"
+#include "runner/base/log.h"
 #include "runner/base/signals.h"
 
 /* Ground truth of one image, as the evaluation wants it. */
@@ -95,6 +96,13 @@ run_batch (RnPrograms *programs, const RnDataset *dataset, const RnBatch *batch,
   return is_ok;
 }
 
+static void
+show_progress (int64_t done, int64_t total)
+{
+  g_autofree char *text = g_strdup_printf ("evaluating %" G_GINT64_FORMAT "/%" G_GINT64_FORMAT, done, total);
+  rn_log_set_status (text);
+}
+
 static gboolean
 run_all (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, GPtrArray *evals, RnDetectionFunc func, gpointer user_data,
          GError **error)
@@ -106,11 +114,13 @@ run_all (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, GPtrA
 
   truth_init (&truth);
   rn_loader_start (loader, 0, 0);
-  while (is_ok && rn_signals_pending () == 0 && (batch = rn_loader_next (loader, &cause)) != NULL)
+  for (int64_t i = 1; is_ok && rn_signals_pending () == 0 && (batch = rn_loader_next (loader, &cause)) != NULL; i++)
     {
       is_ok = run_batch (programs, dataset, batch, evals, &truth, func, user_data, &cause);
       rn_loader_release (loader, batch);
+      show_progress (i, rn_loader_n_batches (loader));
     }
+  rn_log_set_status (NULL);
   truth_clear (&truth);
   if (cause != NULL)
     g_propagate_error (error, cause);

@@ -3,6 +3,7 @@
 #include "runner/runner-private.h"
 
 #include "runner/base/error.h"
+#include "runner/base/log.h"
 #include "runner/config/schema.h"
 #include "runner/process-memory.h"
 
@@ -437,6 +438,12 @@ void
 rn_runner_memory (const RnRunner *runner, guint64 *current, guint64 *peak)
 {
   rn_process_memory (current, peak);
+}
+
+void
+rn_runner_show_status (RnRunner *runner, const char *text)
+{
+  rn_log_set_status (text);
 }
 
 void

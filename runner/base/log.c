@@ -3,10 +3,14 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
-/* Both under the lock, so that lines of several threads never mix. */
+#define CLEAR_LINE "\r\033[K"
+
+/* All under the lock, so that lines of several threads never mix. */
 static GMutex lock;
 static FILE *file;
+static char *status; /* on the screen now, or NULL */
 
 static const char *
 level_name (GLogLevelFlags level)
@@ -37,6 +41,8 @@ printable (const char *text, gssize length)
 static void
 write_stderr (GLogLevelFlags level, const char *text)
 {
+  if (status)
+    fputs (CLEAR_LINE, stderr);
   if (level & (G_LOG_LEVEL_MESSAGE | G_LOG_LEVEL_INFO))
     {
       fprintf (stderr, "%s\n", text);
@@ -46,6 +52,8 @@ write_stderr (GLogLevelFlags level, const char *text)
       g_autofree char *name = g_ascii_strdown (level_name (level), -1);
       fprintf (stderr, "%s: %s\n", name, text);
     }
+  if (status)
+    fputs (status, stderr);
   fflush (stderr);
 }
 
@@ -116,4 +124,19 @@ rn_log_set_file (const char *path, GError **error)
   if (old)
     fclose (old);
   return TRUE;
+}
+
+void
+rn_log_set_status (const char *text)
+{
+  if (!isatty (STDERR_FILENO))
+    return;
+
+  g_mutex_lock (&lock);
+  if (status || text)
+    fprintf (stderr, "%s%s", CLEAR_LINE, text ? text : "");
+  fflush (stderr);
+  g_free (status);
+  status = text ? printable (text, -1) : NULL;
+  g_mutex_unlock (&lock);
 }

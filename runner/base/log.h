@@ -21,6 +21,12 @@ void rn_log_init (void);
  */
 gboolean rn_log_set_file (const char *path, GError **error);
 
+/*
+ * Shows @text on the last line of a terminal, below the messages, until the next call; NULL takes it away.
+ * Does nothing where stderr is no terminal.
+ */
+void rn_log_set_status (const char *text);
+
 G_END_DECLS
 
 #endif
