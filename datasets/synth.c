@@ -261,8 +261,8 @@ write_plain (const char *dir, const RnSynthOptions *options, GError **error)
 static gboolean
 write_voc0712 (const char *dir, const RnSynthOptions *options, GError **error)
 {
-  g_autofree char *root_2007 = g_build_filename (dir, "VOCdevkit", "VOC2007", NULL);
-  g_autofree char *root_2012 = g_build_filename (dir, "VOCdevkit", "VOC2012", NULL);
+  g_autofree char *root_2007 = g_build_filename (dir, "VOC2007", NULL);
+  g_autofree char *root_2012 = g_build_filename (dir, "VOC2012", NULL);
   Folder y2007 = { options, root_2007, "", rn_voc_class_names, 20, 2007, 0 };
   Folder y2012 = { options, root_2012, "2008_", rn_voc_class_names, 20, 2012, 0 };
 

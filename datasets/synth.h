@@ -10,8 +10,7 @@ typedef enum
 {
   RN_SYNTH_PLAIN, /* one folder, 3 classes (circle, square, triangle), classes.txt; learnable from scratch in
                      minutes */
-  RN_SYNTH_VOC0712, /* VOCdevkit/VOC2007 and VOC2012 with the 20 VOC names, as the VOC configuration expects
-                       them */
+  RN_SYNTH_VOC0712, /* VOC2007 and VOC2012 with the 20 VOC names, as in VOC's own VOCdevkit */
 } RnSynthLayout;
 
 typedef struct

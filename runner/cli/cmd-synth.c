@@ -15,15 +15,14 @@ typedef struct
   const char *name;
   RnSynthLayout layout;
   int n_train, n_val, n_test, width, height;
-  const char *next;   /* what to run then, up to the folder */
-  const char *folder; /* under DIR */
+  const char *next; /* what to run then, up to the folder */
 } Layout;
 
 static const Layout layouts[] = {
   { "plain", RN_SYNTH_PLAIN, 400, 60, 60, 160, 128,
-    "runner train configs/retinanet_shapes.yaml --set data_root=", "" },
+    "runner train configs/retinanet_shapes.yaml --set data_root=" },
   { "voc0712", RN_SYNTH_VOC0712, 40, 10, 20, 320, 240,
-    "runner plan configs/retinanet_voc.yaml --set data_root=", "/VOCdevkit" },
+    "runner plan configs/retinanet_voc.yaml --set data_root=" },
 };
 
 static const Layout *
@@ -61,7 +60,7 @@ rn_cmd_synth (int argc, char **argv)
     .summary = "Draws a small data set in Pascal VOC's layout: shapes on noise, with their boxes.",
     .examples = "  runner synth data/shapes\n"
                 "  runner synth data/shapes --train 1000 --seed 1 --force\n"
-                "  runner synth data --layout voc0712 --width 500 --height 375\n",
+                "  runner synth data/VOCdevkit --layout voc0712 --width 500 --height 375\n",
     .n_min = 1,
     .n_max = 1,
     .entries = entries,
@@ -89,6 +88,6 @@ rn_cmd_synth (int argc, char **argv)
   if (!rn_synth_write (dir, &synth, &error))
     return rn_cli_fail (error);
 
-  g_print ("%s: written. Next: %s%s%s\n", dir, layout->next, dir, layout->folder);
+  g_print ("%s: written. Next: %s%s\n", dir, layout->next, dir);
   return 0;
 }

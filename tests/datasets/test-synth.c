@@ -149,9 +149,9 @@ test_voc0712 (void)
 
   write_set (dir, RN_SYNTH_VOC0712, 1, TRUE);
   train = open_set (
-      dir, "[VOCdevkit/VOC2007/ImageSets/Main/trainval.txt, VOCdevkit/VOC2012/ImageSets/Main/trainval.txt]",
-      "[VOCdevkit/VOC2007, VOCdevkit/VOC2012]", "null");
-  test = open_set (dir, "VOCdevkit/VOC2007/ImageSets/Main/test.txt", "VOCdevkit/VOC2007", "null");
+      dir, "[VOC2007/ImageSets/Main/trainval.txt, VOC2012/ImageSets/Main/trainval.txt]",
+      "[VOC2007, VOC2012]", "null");
+  test = open_set (dir, "VOC2007/ImageSets/Main/test.txt", "VOC2007", "null");
   census = count (train);
   g_assert_cmpint (rn_dataset_size (train), ==, 128);
   g_assert_cmpint (rn_dataset_size (test), ==, 8);
