@@ -27,13 +27,19 @@ relu_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const voi
     {
 #pragma omp parallel for simd schedule(static)
       for (int64_t i = 0; i < n; i++)
-        dst[i] = y[i] > 0 ? a[i] : 0;
+        {
+          float diff = a[i]; /* loaded in any case: then the loop has no branch */
+          dst[i] = y[i] > 0 ? diff : 0;
+        }
     }
   else
     {
 #pragma omp parallel for simd schedule(static)
       for (int64_t i = 0; i < n; i++)
-        dst[i] = y[i] > 0 ? a[i] + b[i] : 0;
+        {
+          float diff = a[i] + b[i];
+          dst[i] = y[i] > 0 ? diff : 0;
+        }
     }
   return RN_STATUS_OK;
 }

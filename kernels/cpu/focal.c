@@ -72,8 +72,8 @@ load_tile (const Focal *f, const float *row, int64_t n, int64_t first, int64_t y
     }
 }
 
-/* The gradient goes to z; the return value is the loss. Inlined twice, so that gamma = 2 costs no second exponential. */
-static inline double
+/* The gradient goes to z; the return value is the loss. @square: gamma is 2, then p^gamma costs no second exponential. */
+static inline __attribute__ ((always_inline)) double
 tile_loss (Tile *tile, int64_t size, float gamma, gboolean square, float scale)
 {
   float sum = 0;
@@ -90,6 +90,18 @@ tile_loss (Tile *tile, int64_t size, float gamma, gboolean square, float scale)
   return sum;
 }
 
+RN_CLONES static double
+tile_loss_squared (Tile *tile, int64_t size, float scale)
+{
+  return tile_loss (tile, size, 2, TRUE, scale);
+}
+
+RN_CLONES static double
+tile_loss_power (Tile *tile, int64_t size, float gamma, float scale)
+{
+  return tile_loss (tile, size, gamma, FALSE, scale);
+}
+
 static double
 row_loss (const Focal *f, const float *logits, int64_t plane, int64_t y, float scale, float *diff)
 {
@@ -102,7 +114,7 @@ row_loss (const Focal *f, const float *logits, int64_t plane, int64_t y, float s
     {
       int64_t n = MIN (TILE, size - start);
       load_tile (f, logits + at, plane / f->p.blocks, first, y, start, n, &tile);
-      sum += f->args->gamma == 2 ? tile_loss (&tile, n, 2, TRUE, scale) : tile_loss (&tile, n, f->args->gamma, FALSE, scale);
+      sum += f->args->gamma == 2 ? tile_loss_squared (&tile, n, scale) : tile_loss_power (&tile, n, f->args->gamma, scale);
       if (diff != NULL)
         memcpy (diff + at + start, tile.z, (gsize) n * sizeof *diff);
     }

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/planes.h"
 #include "kernels/kernel-table.h"
 
@@ -56,34 +57,39 @@ norm_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, cons
   return RN_STATUS_OK;
 }
 
+/* Adds v to @sum and v * (src - mean) to @dot, for @n cells of @b channels; v = diff or, where that is NULL, src. */
+RN_CLONES static void
+reduce_part (const float *src, const float *diff, int64_t n, int64_t b, const float *mean, double *sum, double *dot)
+{
+  const float *v = diff != NULL ? diff : src;
+
+  for (int64_t at = 0; at < n * b; at += b)
+#pragma omp simd
+    for (int64_t c = 0; c < b; c++)
+      {
+        sum[c] += v[at + c];
+        dot[c] += (double) v[at + c] * ((double) src[at + c] - mean[c]);
+      }
+}
+
 /*
- * sum[c] = sum of v, dot[c] = sum of v * (src - mean[c]), with v = diff or, where that is NULL, src. Products of two floats are exact in
- * double; so is, to 1e-8 of the variance for means up to 10^4 standard deviations, the difference of E v^2 and the squared mean.
+ * n->sum[c] = sum of v, n->dot[c] = sum of v * (src - mean[c]). Products of two floats are exact in double; so is, to 1e-8 of the variance for
+ * means up to 10^4 standard deviations, the difference of E v^2 and the squared mean.
  */
 static void
 reduce (const Norm *n, const float *src, const float *diff)
 {
   const int64_t b = n->p.b, planes = n->p.n * n->p.blocks;
-  const float *v = diff != NULL ? diff : src;
 
 #pragma omp parallel for collapse(2) schedule(static)
   for (int64_t plane = 0; plane < planes; plane++)
     for (int64_t part = 0; part < n->parts; part++)
       {
-        double *sum = n->partial + (plane * n->parts + part) * 2 * b, *dot = sum + b;
-        const float *mean = n->mean + plane % n->p.blocks * b;
-        int64_t end = MIN ((part + 1) * PART, n->cells);
+        double *sum = n->partial + (plane * n->parts + part) * 2 * b;
+        const int64_t first = part * PART, at = (plane * n->cells + first) * b;
         memset (sum, 0, (gsize) (2 * b) * sizeof *sum);
-        for (int64_t cell = part * PART; cell < end; cell++)
-          {
-            int64_t at = (plane * n->cells + cell) * b;
-#pragma omp simd
-            for (int64_t c = 0; c < b; c++)
-              {
-                sum[c] += v[at + c];
-                dot[c] += (double) v[at + c] * ((double) src[at + c] - mean[c]);
-              }
-          }
+        reduce_part (src + at, diff != NULL ? diff + at : NULL, MIN (PART, n->cells - first), b,
+                     n->mean + plane % n->p.blocks * b, sum, sum + b);
       }
 
   memset (n->sum, 0, (gsize) (2 * n->stored) * sizeof *n->sum);
@@ -97,26 +103,33 @@ reduce (const Norm *n, const float *src, const float *diff)
         }
 }
 
-/* dst = relu? ((src - mean) * scale + shift). */
+/* dst = relu? ((src - mean) * scale + shift), for @n cells of @b channels. */
+RN_CLONES static void
+normalise_row (const float *src, int64_t n, int64_t b, const float *mean, const float *scale, const float *shift, gboolean relu,
+               float *dst)
+{
+  const float floor = relu ? 0 : -INFINITY;
+
+  for (int64_t at = 0; at < n * b; at += b)
+#pragma omp simd
+    for (int64_t c = 0; c < b; c++)
+      {
+        float value = (src[at + c] - mean[c]) * scale[c] + shift[c];
+        dst[at + c] = value < floor ? floor : value;
+      }
+}
+
 static void
 normalise (const Norm *n, const float *src, gboolean relu, float *dst)
 {
-  const int64_t b = n->p.b, planes = n->p.n * n->p.blocks;
+  const int64_t planes = n->p.n * n->p.blocks;
 
 #pragma omp parallel for collapse(2) schedule(static)
   for (int64_t plane = 0; plane < planes; plane++)
     for (int64_t y = 0; y < n->p.h; y++)
       {
-        const float *mean = n->mean + plane % n->p.blocks * b, *scale = n->scale + plane % n->p.blocks * b;
-        const float *shift = n->shift + plane % n->p.blocks * b;
-        int64_t at = rn_planes_row (&n->p, plane, y);
-        for (int64_t x = 0; x < n->p.w; x++, at += b)
-#pragma omp simd
-          for (int64_t c = 0; c < b; c++)
-            {
-              float value = (src[at + c] - mean[c]) * scale[c] + shift[c];
-              dst[at + c] = relu && value < 0 ? 0 : value;
-            }
+        const int64_t at = rn_planes_row (&n->p, plane, y), first = plane % n->p.blocks * n->p.b;
+        normalise_row (src + at, n->p.w, n->p.b, n->mean + first, n->scale + first, n->shift + first, relu, dst + at);
       }
 }
 
@@ -163,23 +176,29 @@ batch_norm_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
   return RN_STATUS_OK;
 }
 
-/* dx = scale * (dy - shift - (src - mean) * slope). */
+/* dx = scale * (dy - shift - (src - mean) * slope), for @n cells of @b channels. */
+RN_CLONES static void
+denormalise_row (const float *src, const float *diff_dst, int64_t n, int64_t b, const float *mean, const float *scale,
+                 const float *shift, const float *slope, float *diff_src)
+{
+  for (int64_t at = 0; at < n * b; at += b)
+#pragma omp simd
+    for (int64_t c = 0; c < b; c++)
+      diff_src[at + c] = scale[c] * (diff_dst[at + c] - shift[c] - (src[at + c] - mean[c]) * slope[c]);
+}
+
 static void
 denormalise (const Norm *n, const float *src, const float *diff_dst, float *diff_src)
 {
-  const int64_t b = n->p.b, planes = n->p.n * n->p.blocks;
+  const int64_t planes = n->p.n * n->p.blocks;
 
 #pragma omp parallel for collapse(2) schedule(static)
   for (int64_t plane = 0; plane < planes; plane++)
     for (int64_t y = 0; y < n->p.h; y++)
       {
-        const int64_t first = plane % n->p.blocks * b;
-        const float *mean = n->mean + first, *scale = n->scale + first, *shift = n->shift + first, *slope = n->slope + first;
-        int64_t at = rn_planes_row (&n->p, plane, y);
-        for (int64_t x = 0; x < n->p.w; x++, at += b)
-#pragma omp simd
-          for (int64_t c = 0; c < b; c++)
-            diff_src[at + c] = scale[c] * (diff_dst[at + c] - shift[c] - (src[at + c] - mean[c]) * slope[c]);
+        const int64_t at = rn_planes_row (&n->p, plane, y), first = plane % n->p.blocks * n->p.b;
+        denormalise_row (src + at, diff_dst + at, n->p.w, n->p.b, n->mean + first, n->scale + first, n->shift + first,
+                         n->slope + first, diff_src + at);
       }
 }
 

@@ -9,6 +9,16 @@
 #include <stdint.h>
 #include <string.h>
 
+/*
+ * Marks the innermost function of a kernel: compiled for several instruction sets, the best one is chosen when the program is loaded. It must
+ * contain no OpenMP parallel region, whose body would stay a single copy. Contraction is off, so elementwise results have equal bits in all.
+ */
+#if defined __x86_64__ && defined __gnu_linux__ && defined __GNUC__ && !defined __clang__ && !defined __SANITIZE_THREAD__
+#define RN_CLONES __attribute__ ((target_clones ("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define RN_CLONES
+#endif
+
 /* Elements per chunk of flat loops: 64 KiB of floats, small against a cache and large against the cost of handing out a chunk. */
 #define RN_CHUNK 16384
 

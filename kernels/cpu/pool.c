@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/planes.h"
 #include "kernels/kernel-table.h"
 
@@ -24,39 +25,45 @@ span_of (const RnPoolArgs *args, int axis, int64_t out, int64_t size)
   return s;
 }
 
-static void
-max_of_window (const float *plane, const RnPlanes *s, Span ys, Span xs, float *dst)
-{
-  memcpy (dst, plane + (ys.first * s->w + xs.first) * s->b, (gsize) s->b * sizeof *dst);
-  for (int64_t y = ys.first; y < ys.end; y++)
-    for (int64_t x = xs.first; x < xs.end; x++)
-      {
-        const float *cell = plane + (y * s->w + x) * s->b;
-#pragma omp simd
-        for (int64_t c = 0; c < s->b; c++)
-          dst[c] = cell[c] > dst[c] || cell[c] != cell[c] ? cell[c] : dst[c];
-      }
-}
+/* Channels that are worked on together: a vector register of the widest kind. */
+#define LANES 16
 
-static void
-index_of_window (const float *plane, const RnPlanes *s, Span ys, Span xs, int kernel_w, float *dst, guint8 *index)
+/* Windows of one row of the output. @index may be NULL. */
+RN_CLONES static void
+max_of_row (const RnPoolArgs *args, const float *plane, const RnPlanes *s, Span ys, int64_t out_w, float *dst, guint8 *index)
 {
-  for (int64_t c = 0; c < s->b; c++)
-    {
-      const float *channel = plane + c;
-      float best = channel[(ys.first * s->w + xs.first) * s->b];
-      int64_t at = (ys.first - ys.start) * kernel_w + xs.first - xs.start;
-      for (int64_t y = ys.first; y < ys.end; y++)
-        for (int64_t x = xs.first; x < xs.end; x++)
+  const int64_t b = s->b;
+
+  for (int64_t ox = 0; ox < out_w; ox++)
+    for (int64_t c0 = 0; c0 < b; c0 += LANES)
+      {
+        const Span xs = span_of (args, 1, ox, s->w);
+        const int64_t lanes = MIN (LANES, b - c0), at = ox * b + c0;
+        float best[LANES];
+        int32_t where[LANES];
+        for (int64_t c = 0; c < lanes; c++)
           {
-            float value = channel[(y * s->w + x) * s->b];
-            gboolean better = value > best || value != value; /* NaN wins, as in PyTorch */
-            best = better ? value : best;
-            at = better ? (y - ys.start) * kernel_w + x - xs.start : at;
+            best[c] = plane[(ys.first * s->w + xs.first) * b + c0 + c];
+            where[c] = (int32_t) ((ys.first - ys.start) * args->kernel[1] + xs.first - xs.start);
           }
-      dst[c] = best;
-      index[c] = (guint8) at;
-    }
+        for (int64_t y = ys.first; y < ys.end; y++)
+          for (int64_t x = xs.first; x < xs.end; x++)
+            {
+              const float *cell = plane + (y * s->w + x) * b + c0;
+              const int32_t here = (int32_t) ((y - ys.start) * args->kernel[1] + x - xs.start);
+#pragma omp simd
+              for (int64_t c = 0; c < lanes; c++)
+                {
+                  float value = cell[c];
+                  gboolean better = !(value <= best[c]); /* NaN wins, as in PyTorch */
+                  best[c] = better ? value : best[c];
+                  where[c] = better ? here : where[c];
+                }
+            }
+        memcpy (dst + at, best, (gsize) lanes * sizeof *best);
+        for (int64_t c = 0; index != NULL && c < lanes; c++)
+          index[at + c] = (guint8) where[c];
+      }
 }
 
 static RnStatus
@@ -74,16 +81,9 @@ max_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
     for (int64_t y = 0; y < d.h; y++)
       {
         const float *source = src + rn_planes_row (&s, plane, 0);
-        int64_t at = rn_planes_row (&d, plane, y);
-        Span ys = span_of (args, 0, y, s.h);
-        for (int64_t x = 0; x < d.w; x++, at += d.b)
-          {
-            Span xs = span_of (args, 1, x, s.w);
-            if (index == NULL)
-              max_of_window (source, &s, ys, xs, dst + at);
-            else
-              index_of_window (source, &s, ys, xs, args->kernel[1], dst + at, index + at);
-          }
+        const int64_t at = rn_planes_row (&d, plane, y);
+        const Span ys = span_of (args, 0, y, s.h);
+        max_of_row (args, source, &s, ys, d.w, dst + at, index != NULL ? index + at : NULL);
       }
   return RN_STATUS_OK;
 }
