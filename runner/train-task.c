@@ -166,8 +166,8 @@ rn_train_task_free (RnTask *task)
 
   if (self == NULL)
     return;
-  rn_loader_free (self->train);
-  rn_loader_free (self->val);
+  g_clear_pointer (&self->train, rn_loader_free);
+  g_clear_pointer (&self->val, rn_loader_free);
   g_array_unref (self->lr_mults);
   g_free (self);
 }
