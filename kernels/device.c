@@ -41,6 +41,11 @@ try_kernel (RnDevice *device, const RnKernel *kernel, const RnOpCall *call, RnPr
       if (status != RN_STATUS_OK)
         return reason != NULL ? reason : rn_status_name (status);
     }
+  if (device->workspace_limit > 0 && candidate.workspace_bytes > device->workspace_limit)
+    {
+      rn_prepared_release (&candidate);
+      return "needs more workspace than the limit";
+    }
   *prepared = candidate;
   return NULL;
 }
@@ -93,8 +98,9 @@ rn_device_finalize (RnDevice *device, const RnOpCall *call, RnPrepared *prepared
     return TRUE;
 
   g_autofree char *text = rn_op_describe (call);
-  g_set_error (error, RN_DEVICE_ERROR, status == RN_STATUS_MEMORY ? RN_DEVICE_ERROR_MEMORY : RN_DEVICE_ERROR_KERNEL,
-               "%s: %s: %s", text, prepared->kernel->name, rn_status_name (status));
+  g_set_error (error, RN_DEVICE_ERROR,
+               status == RN_STATUS_MEMORY ? RN_DEVICE_ERROR_MEMORY : RN_DEVICE_ERROR_KERNEL, "%s: %s: %s",
+               text, prepared->kernel->name, rn_status_name (status));
   return FALSE;
 }
 

@@ -63,6 +63,7 @@ struct _RnDevice
   int64_t cblk;                     /* channel block of activations that its kernels like best */
   int n_threads;
   const RnKernel *const *kernels;   /* NULL-ended, sorted by priority, largest first */
+  gsize workspace_limit;            /* most scratch bytes of one op; 0: no limit */
   char *const *prefer, *const *forbid; /* kernel name patterns (glob), from the configuration; NULL-ended or NULL; lent */
   char *description;                /* "oneDNN 2.6.3, AVX-512, 2 threads": saved in checkpoints, a difference warns at resume */
 };

@@ -1,4 +1,7 @@
-/* host-memory.c: memory of the host devices, and the device that has nothing but that and the reference kernels. */
+/*
+ * host-memory.c: memory of the host devices, and the device that has nothing but that and the reference
+ * kernels.
+ */
 #include "config.h"
 
 #include "kernels/host-memory.h"

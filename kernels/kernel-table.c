@@ -1,18 +1,34 @@
-/* kernel-table.c: all kernels in one table, by priority. An explicit table, because constructors in a static archive get lost. */
+/*
+ * kernel-table.c: all kernels in one table, by priority. An explicit table, because constructors in a static
+ * archive get lost.
+ */
 #include "config.h"
 
 #include "kernels/kernel-table.h"
 
 static const RnKernel *const table[] = {
 #ifdef HAVE_ONEDNN
-  &rn_onednn_conv2d_fwd, &rn_onednn_conv2d_bwd_data, &rn_onednn_conv2d_bwd_weights,
+  &rn_onednn_conv2d_fwd,
+  &rn_onednn_conv2d_bwd_data,
+  &rn_onednn_conv2d_bwd_weights,
 #endif
-  &rn_cpu_batch_norm_fwd, &rn_cpu_batch_norm_bwd,
-  &rn_cpu_relu_fwd, &rn_cpu_relu_bwd, &rn_cpu_add,
-  &rn_cpu_max_pool_fwd, &rn_cpu_max_pool_bwd, &rn_cpu_avg_pool_fwd, &rn_cpu_avg_pool_bwd,
-  &rn_cpu_upsample_fwd, &rn_cpu_upsample_bwd, &rn_cpu_reorder,
-  &rn_cpu_focal_loss, &rn_cpu_box_loss,
-  &rn_cpu_topk, &rn_cpu_grad_norm, &rn_cpu_sgd,
+  &rn_cpu_batch_norm_fwd,
+  &rn_cpu_batch_norm_bwd,
+  &rn_cpu_relu_fwd,
+  &rn_cpu_relu_bwd,
+  &rn_cpu_add,
+  &rn_cpu_max_pool_fwd,
+  &rn_cpu_max_pool_bwd,
+  &rn_cpu_avg_pool_fwd,
+  &rn_cpu_avg_pool_bwd,
+  &rn_cpu_upsample_fwd,
+  &rn_cpu_upsample_bwd,
+  &rn_cpu_reorder,
+  &rn_cpu_focal_loss,
+  &rn_cpu_box_loss,
+  &rn_cpu_topk,
+  &rn_cpu_grad_norm,
+  &rn_cpu_sgd,
 #define RN_OP(ID, name, args, n_in, n_out) &rn_ref_##name,
 #include "kernels/ops.def"
 #undef RN_OP

@@ -1,6 +1,6 @@
 /*
- * op-check.c: whether a call makes sense: presence, dtypes, ranks and sizes of its tensors. Every kernel relies on it and checks nothing
- * again; what only some kernels can do is for their prepare () to refuse.
+ * op-check.c: whether a call makes sense: presence, dtypes, ranks and sizes of its tensors. Every kernel
+ * relies on it and checks nothing again; what only some kernels can do is for their prepare () to refuse.
  */
 #include "config.h"
 
@@ -29,7 +29,10 @@ rn_window_size (int64_t in, int kernel, int stride, int pad, int dilation, gbool
   if (room < 0)
     return 0;
   int64_t out = room / stride + 1;
-  /* As PyTorch: one more when the division has a rest, but the last window must start inside the source or the padding before it. */
+  /*
+   * As PyTorch: one more when the division has a rest, but the last window must start inside the source or
+   * the padding before it.
+   */
   if (ceil_mode && room % stride != 0 && out * stride < in + pad)
     out++;
   return out;
@@ -116,7 +119,8 @@ check_vectors (const RnOpCall *call, guint in_mask, guint out_mask, int64_t n)
 }
 
 static Check
-check_conv_shapes (const RnConvArgs *args, const RnTensorDesc *src, const RnTensorDesc *weights, const RnTensorDesc *dst)
+check_conv_shapes (const RnConvArgs *args, const RnTensorDesc *src, const RnTensorDesc *weights,
+                   const RnTensorDesc *dst)
 {
   if (!is_map (src) || !is_map (dst) || !is_map (weights) || weights->cblk != 1)
     return "source, weights and destination must be F32 of rank 4, the weights OIHW";
@@ -129,7 +133,8 @@ check_conv_shapes (const RnConvArgs *args, const RnTensorDesc *src, const RnTens
     return "batch sizes differ";
   for (int i = 0; i < 2; i++)
     if (dst->dims[2 + i]
-        != rn_window_size (src->dims[2 + i], args->kernel[i], args->stride[i], args->pad[i], args->dilation[i], FALSE))
+        != rn_window_size (src->dims[2 + i], args->kernel[i], args->stride[i], args->pad[i],
+                           args->dilation[i], FALSE))
       return "output size does not follow from kernel, stride, pad and dilation";
   return NULL;
 }
@@ -156,7 +161,8 @@ check_conv_bwd_data (const RnOpCall *call)
   const guint fold = BIT (RN_CONV_BD_GAMMA) | BIT (RN_CONV_BD_VAR);
   const RnTensorDesc *diff_dst = &call->in[RN_CONV_BD_DIFF_DST];
 
-  TRY (check_conv_shapes (&call->args.conv, &call->out[RN_CONV_BD_DIFF_SRC], &call->in[RN_CONV_BD_WEIGHTS], diff_dst));
+  TRY (check_conv_shapes (&call->args.conv, &call->out[RN_CONV_BD_DIFF_SRC], &call->in[RN_CONV_BD_WEIGHTS],
+                          diff_dst));
   if (!together (call->in_present, fold))
     return "gamma and var belong together";
   return check_vectors (call, fold, 0, diff_dst->dims[1]);
@@ -173,7 +179,9 @@ check_conv_bwd_weights (const RnOpCall *call)
 
   if (args->groups < 1)
     return "groups do not divide the channels";
-  RnTensorDesc weights = { RN_F32, 4, { diff_dst->dims[1], src->dims[1] / args->groups, args->kernel[0], args->kernel[1] }, 1 };
+  RnTensorDesc weights = {
+    RN_F32, 4, { diff_dst->dims[1], src->dims[1] / args->groups, args->kernel[0], args->kernel[1] }, 1
+  };
   TRY (check_conv_shapes (args, src, &weights, diff_dst));
   if (!together (call->in_present, fold | BIT (RN_CONV_BW_WEIGHTS)))
     return "weights, gamma, mean and var belong together";
@@ -182,7 +190,8 @@ check_conv_bwd_weights (const RnOpCall *call)
   if (folded ? RN_HAS_OUT (call, RN_CONV_BW_DIFF_BIAS) : (call->out_present & folded_out) != 0)
     return "diff_bias is for plain, diff_gamma and diff_beta are for folded convolutions";
   if ((folded && !rn_desc_equal (&call->in[RN_CONV_BW_WEIGHTS], &weights))
-      || (RN_HAS_OUT (call, RN_CONV_BW_DIFF_WEIGHTS) && !rn_desc_equal (&call->out[RN_CONV_BW_DIFF_WEIGHTS], &weights)))
+      || (RN_HAS_OUT (call, RN_CONV_BW_DIFF_WEIGHTS)
+          && !rn_desc_equal (&call->out[RN_CONV_BW_DIFF_WEIGHTS], &weights)))
     return "weights are not [OC, IC / groups, KH, KW]";
   return check_vectors (call, fold, folded_out | BIT (RN_CONV_BW_DIFF_BIAS), diff_dst->dims[1]);
 }
@@ -206,7 +215,8 @@ check_norm_fwd (const RnOpCall *call)
     }
   else if ((call->in_present & stats) != stats || (call->out_present & (saved | running)) != 0)
     return "evaluation needs mean and var and gives only dst";
-  return check_vectors (call, stats | BIT (RN_NORM_GAMMA) | BIT (RN_NORM_BETA), saved | running, src->dims[1]);
+  return check_vectors (call, stats | BIT (RN_NORM_GAMMA) | BIT (RN_NORM_BETA), saved | running,
+                        src->dims[1]);
 }
 
 static Check
@@ -240,9 +250,10 @@ check_pool_shapes (const RnPoolArgs *args, const RnTensorDesc *src, const RnTens
   for (int i = 0; i < 2; i++)
     {
       if (args->kernel[i] < 1 || args->pad[i] < 0 || args->pad[i] > args->kernel[i] / 2)
-        return "the padding is larger than half of the window"; /* PyTorch's rule: every window meets the source */
+        return "the padding is larger than half of the window"; /* PyTorch's rule */
       if (dst->dims[2 + i]
-          != rn_window_size (src->dims[2 + i], args->kernel[i], args->stride[i], args->pad[i], 1, args->ceil_mode))
+          != rn_window_size (src->dims[2 + i], args->kernel[i], args->stride[i], args->pad[i], 1,
+                             args->ceil_mode))
         return "output size does not follow from kernel, stride and pad";
     }
   return NULL;
@@ -302,7 +313,8 @@ check_reorder (const RnOpCall *call)
 {
   const RnTensorDesc *src = &call->in[0], *dst = &call->out[0];
 
-  if (!is_map (src) || !is_map (dst) || !same_channels (src, dst) || src->dims[2] != dst->dims[2] || src->dims[3] != dst->dims[3])
+  if (!is_map (src) || !is_map (dst) || !same_channels (src, dst) || src->dims[2] != dst->dims[2]
+      || src->dims[3] != dst->dims[3])
     return "source and destination must be F32 of rank 4 with equal sizes";
   return NULL;
 }
@@ -341,7 +353,8 @@ check_focal_loss (const RnOpCall *call)
   if (args->anchor_offset < 0
       || args->anchor_offset > labels->dims[1] - logits->dims[2] * logits->dims[3] * args->anchors_per_cell)
     return "the level lies outside of the labels";
-  if (!(args->alpha >= 0 && args->alpha <= 1) || !(args->gamma >= 0) || !isfinite (args->gamma) || !isfinite (args->weight))
+  if (!(args->alpha >= 0 && args->alpha <= 1) || !(args->gamma >= 0) || !isfinite (args->gamma)
+      || !isfinite (args->weight))
     return "alpha must be in 0..1, gamma at least 0 and the weight finite";
   TRY (check_scalar_inputs (call, BIT (RN_FOCAL_AVG) | BIT (RN_FOCAL_GRAD_SCALE)));
   return check_loss_outputs (call, logits);
@@ -358,7 +371,8 @@ check_box_loss (const RnOpCall *call)
     return "anchors must be at least 1, the offset and beta at least 0 and the weight finite";
   if (!is_map (pred) || pred->dims[1] != 4 * (int64_t) args->anchors_per_cell)
     return "predictions are not F32 [N, A * 4, H, W]";
-  if (positives->dtype != RN_U8 || positives->rank != 1 || positives->dims[0] % (int64_t) sizeof (RnPositive) != 0)
+  if (positives->dtype != RN_U8 || positives->rank != 1
+      || positives->dims[0] % (int64_t) sizeof (RnPositive) != 0)
     return "positives are not U8 records";
   if (!is_vector (&call->in[RN_BOX_COUNT], RN_I64, 1))
     return "count is not I64 of one element";
@@ -372,7 +386,8 @@ check_topk (const RnOpCall *call)
   const RnTopkArgs *args = &call->args.topk;
   const RnTensorDesc *logits = &call->in[RN_TOPK_LOGITS], *deltas = &call->in[RN_TOPK_DELTAS];
   const RnTensorDesc *index = &call->out[RN_TOPK_INDEX];
-  const RnTensorDesc *row_logits = &call->out[RN_TOPK_ROW_LOGITS], *row_deltas = &call->out[RN_TOPK_ROW_DELTAS];
+  const RnTensorDesc *row_logits = &call->out[RN_TOPK_ROW_LOGITS],
+                     *row_deltas = &call->out[RN_TOPK_ROW_DELTAS];
 
   if (!is_map (logits) || !is_map (deltas) || args->num_classes < 1 || args->anchors_per_cell < 1
       || logits->dims[1] != (int64_t) args->num_classes * args->anchors_per_cell)
@@ -385,11 +400,11 @@ check_topk (const RnOpCall *call)
     return "k must be in 1 .. H * W * A";
   if (index->dtype != RN_I32 || index->rank != 2 || index->dims[0] != n || index->dims[1] != args->k)
     return "index is not I32 [N, k]";
-  if (row_logits->dtype != RN_F32 || row_logits->rank != 3 || row_logits->dims[0] != n || row_logits->dims[1] != args->k
-      || row_logits->dims[2] != args->num_classes)
+  if (row_logits->dtype != RN_F32 || row_logits->rank != 3 || row_logits->dims[0] != n
+      || row_logits->dims[1] != args->k || row_logits->dims[2] != args->num_classes)
     return "rows of logits are not F32 [N, k, K]";
-  if (row_deltas->dtype != RN_F32 || row_deltas->rank != 3 || row_deltas->dims[0] != n || row_deltas->dims[1] != args->k
-      || row_deltas->dims[2] != 4)
+  if (row_deltas->dtype != RN_F32 || row_deltas->rank != 3 || row_deltas->dims[0] != n
+      || row_deltas->dims[1] != args->k || row_deltas->dims[2] != 4)
     return "rows of deltas are not F32 [N, k, 4]";
   return NULL;
 }

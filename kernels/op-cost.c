@@ -99,7 +99,8 @@ rn_op_describe (const RnOpCall *call)
     if (RN_HAS_IN (call, i) && ((rn_op_optional_in (call->op) >> i) & 1) != 0)
       g_string_append_printf (text, " +%s", rn_op_in_name (call->op, i));
   gboolean relu = (call->op == RN_OP_CONV2D_FWD && call->args.conv.relu)
-                  || (call->op == RN_OP_BATCH_NORM_FWD && call->args.norm.relu) || (call->op == RN_OP_ADD && call->args.add.relu);
+                  || (call->op == RN_OP_BATCH_NORM_FWD && call->args.norm.relu)
+                  || (call->op == RN_OP_ADD && call->args.add.relu);
   if (relu)
     g_string_append (text, " +relu");
   return g_string_free (text, FALSE);

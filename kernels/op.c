@@ -1,6 +1,7 @@
 /*
- * op.c: the op schema as tables: names of ops and slots, which slots are optional, which outputs are updated in place and which may
- * share storage with an input. The rules that depend on sizes are in op-check.c, the cost is in op-cost.c.
+ * op.c: the op schema as tables: names of ops and slots, which slots are optional, which outputs are updated
+ * in place and which may share storage with an input. The rules that depend on sizes are in op-check.c, the
+ * cost is in op-cost.c.
  */
 #include "config.h"
 
@@ -24,16 +25,16 @@ typedef struct
 {
   const char *in[RN_OP_MAX_IN], *out[RN_OP_MAX_OUT];
   guint optional_in, optional_out;
-  guint update;                /* outputs that are read and written */
-  guint alias[RN_OP_MAX_OUT];  /* per output: inputs that may share its storage */
+  guint update;               /* outputs that are read and written */
+  guint alias[RN_OP_MAX_OUT]; /* per output: inputs that may share its storage */
 } OpSlots;
 
 static const OpSlots slots[] = {
   [RN_OP_CONV2D_FWD] = {
     .in = { "src", "weights", "bias", "gamma", "beta", "mean", "var", "residual" },
     .out = { "dst" },
-    .optional_in = BIT (RN_CONV_BIAS) | BIT (RN_CONV_GAMMA) | BIT (RN_CONV_BETA) | BIT (RN_CONV_MEAN) | BIT (RN_CONV_VAR)
-                   | BIT (RN_CONV_RESIDUAL),
+    .optional_in = BIT (RN_CONV_BIAS) | BIT (RN_CONV_GAMMA) | BIT (RN_CONV_BETA) | BIT (RN_CONV_MEAN)
+                   | BIT (RN_CONV_VAR) | BIT (RN_CONV_RESIDUAL),
     .alias = { [RN_CONV_DST] = BIT (RN_CONV_RESIDUAL) },
   },
   [RN_OP_CONV2D_BWD_DATA] = {
@@ -44,7 +45,8 @@ static const OpSlots slots[] = {
   [RN_OP_CONV2D_BWD_WEIGHTS] = {
     .in = { "src", "diff_dst", "weights", "gamma", "mean", "var" },
     .out = { "diff_weights", "diff_bias", "diff_gamma", "diff_beta" },
-    .optional_in = BIT (RN_CONV_BW_WEIGHTS) | BIT (RN_CONV_BW_GAMMA) | BIT (RN_CONV_BW_MEAN) | BIT (RN_CONV_BW_VAR),
+    .optional_in
+    = BIT (RN_CONV_BW_WEIGHTS) | BIT (RN_CONV_BW_GAMMA) | BIT (RN_CONV_BW_MEAN) | BIT (RN_CONV_BW_VAR),
     .optional_out = BIT (RN_CONV_BWD_WEIGHTS_OUT_COUNT) - 1,
     .update = BIT (RN_CONV_BWD_WEIGHTS_OUT_COUNT) - 1,
   },

@@ -1,4 +1,7 @@
-/* topk-key.h: the order of test-time selection as one integer, so that every kernel breaks ties and places NaN alike. */
+/*
+ * topk-key.h: the order of test-time selection as one integer, so that every kernel breaks ties and places
+ * NaN alike.
+ */
 #ifndef KERNELS_TOPK_KEY_H
 #define KERNELS_TOPK_KEY_H
 
@@ -7,8 +10,8 @@
 #include <string.h>
 
 /*
- * Larger key = selected earlier: larger score, then lower index. NaN comes after everything, -0 equals 0. Keys of different
- * anchors differ. IEEE 754 floats order like sign-magnitude integers.
+ * Larger key = selected earlier: larger score, then lower index. NaN comes after everything, -0 equals 0.
+ * Keys of different anchors differ. IEEE 754 floats order like sign-magnitude integers.
  */
 static inline guint64
 rn_topk_key (float score, int64_t index)

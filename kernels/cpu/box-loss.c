@@ -1,6 +1,6 @@
 /*
- * box-loss.c: L1 or smooth L1 over the matched anchors of one level, and its gradient, in one pass and in place. Rows of cells are walked
- * together with the list of positives, which has the same order.
+ * box-loss.c: L1 or smooth L1 over the matched anchors of one level, and its gradient, in one pass and in
+ * place. Rows of cells are walked together with the list of positives, which has the same order.
  */
 #include "config.h"
 
@@ -37,7 +37,10 @@ lower_bound (const Box *b, int64_t image, int64_t anchor)
   return lo;
 }
 
-/* L1 (beta 0) or smooth L1: e^2 / (2 beta) below beta, |e| - beta / 2 from there on. The slope goes to @slope. */
+/*
+ * L1 (beta 0) or smooth L1: e^2 / (2 beta) below beta, |e| - beta / 2 from there on. The slope goes to
+ * @slope.
+ */
 static float
 smooth_l1 (float e, float beta, float *slope)
 {
@@ -76,7 +79,8 @@ row_loss (const Box *b, const float *pred, int64_t n, int64_t y, float *diff)
             }
           next += matched;
         }
-      for (int64_t c = a_per_cell * 4; c < b->p.blocks * b->p.b && diff != NULL; c++) /* these only fill up the block */
+      /* Channels that only fill up the last block. */
+      for (int64_t c = a_per_cell * 4; c < b->p.blocks * b->p.b && diff != NULL; c++)
         diff[cell + c / b->p.b * plane_size + c % b->p.b] = 0;
     }
   return sum;
@@ -91,7 +95,8 @@ box_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const
 }
 
 static RnStatus
-box_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+box_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+          void *const *out, void *workspace)
 {
   const RnBoxArgs *args = &call->args.box;
   const double factor = args->weight / (double) *(const float *) in[RN_BOX_AVG];

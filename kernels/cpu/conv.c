@@ -1,9 +1,10 @@
 /*
- * conv.c: convolutions by oneDNN. Parameters are kept once, in plain OIHW; each run packs them into the layout of the primitive, in the
- * workspace, with the scale a = gamma / sqrt (var + eps) of a folded batch norm on the way. Packing takes about a nanosecond per weight and
- * thread: a hundredth of a step.
+ * conv.c: convolutions by oneDNN. Parameters are kept once, in plain OIHW; each run packs them into the
+ * layout of the primitive, in the workspace, with the scale a = gamma / sqrt (var + eps) of a folded batch
+ * norm on the way. Packing takes about a nanosecond per weight and thread: a hundredth of a step.
  *
- * Workspace: [scratchpad of the primitive][packed weights][bias, per channel][scale, per channel][dot, per channel], those that are needed.
+ * Workspace: [scratchpad of the primitive][packed weights][bias, per channel][scale, per channel][dot, per
+ * channel], those that are needed.
  */
 #define G_LOG_DOMAIN "rn-kernels"
 #include "config.h"
@@ -25,8 +26,9 @@ typedef struct
   dnnl_primitive_t primitive;
   RnOnednnDirection direction;
   RnWeightsMap map;
-  dnnl_memory_t src, weights, bias, dst, scratchpad; /* forward names; without a buffer until run () gives one */
-  gsize weights_at, bias_at, scale_at, dot_at;       /* bytes in the workspace, or NO_PLACE */
+  /* Named as in the forward direction; without a buffer until run () gives one. */
+  dnnl_memory_t src, weights, bias, dst, scratchpad;
+  gsize weights_at, bias_at, scale_at, dot_at; /* bytes in the workspace, or NO_PLACE */
 } ConvState;
 
 static void
@@ -55,10 +57,13 @@ book (RnPrepared *prepared, gsize bytes)
   return at;
 }
 
-/* What the three prepare functions share. @conv comes with what they differ in; @folded: the call has the vectors of a batch norm. */
+/*
+ * What the three prepare functions share. @conv comes with what they differ in; @folded: the call has the
+ * vectors of a batch norm.
+ */
 static RnStatus
-conv_prepare (RnDevice *device, const RnOpCall *call, RnOnednnConv *conv, const RnTensorDesc *src, const RnTensorDesc *dst,
-              gboolean folded, RnPrepared *prepared, const char **reason)
+conv_prepare (RnDevice *device, const RnOpCall *call, RnOnednnConv *conv, const RnTensorDesc *src,
+              const RnTensorDesc *dst, gboolean folded, RnPrepared *prepared, const char **reason)
 {
   static const dnnl_query_t weights_of[] = {
     [RN_ONEDNN_FWD] = dnnl_query_weights_md,
@@ -98,7 +103,8 @@ conv_prepare (RnDevice *device, const RnOpCall *call, RnOnednnConv *conv, const 
   s->weights_at = book (prepared, s->map.bytes);
   s->bias_at = conv->bias ? book (prepared, vector) : NO_PLACE;
   s->scale_at = folded ? book (prepared, vector) : NO_PLACE;
-  s->dot_at = folded && conv->direction == RN_ONEDNN_BWD_WEIGHTS ? book (prepared, 2 * vector) : NO_PLACE; /* in double */
+  gboolean dot = folded && conv->direction == RN_ONEDNN_BWD_WEIGHTS;
+  s->dot_at = dot ? book (prepared, (gsize) dst->dims[1] * sizeof (double)) : NO_PLACE;
   dnnl_primitive_desc_query (pd, dnnl_query_impl_info_str, 0, &prepared->detail);
   prepared->state = s;
   return RN_STATUS_OK;
@@ -114,7 +120,8 @@ conv_fwd_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, 
     .sum = RN_HAS_IN (call, RN_CONV_RESIDUAL),
     .relu = call->args.conv.relu,
   };
-  return conv_prepare (device, call, &conv, &call->in[RN_CONV_SRC], &call->out[RN_CONV_DST], folded, prepared, reason);
+  return conv_prepare (device, call, &conv, &call->in[RN_CONV_SRC], &call->out[RN_CONV_DST], folded, prepared,
+                       reason);
 }
 
 static RnStatus
@@ -138,7 +145,9 @@ conv_bwd_weights_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *pr
 static gboolean
 make_memory (const ConvState *s, dnnl_engine_t engine, dnnl_query_t what, int index, dnnl_memory_t *memory)
 {
-  return dnnl_memory_create (memory, dnnl_primitive_desc_query_md (s->pd, what, index), engine, DNNL_MEMORY_NONE) == dnnl_success;
+  return dnnl_memory_create (memory, dnnl_primitive_desc_query_md (s->pd, what, index), engine,
+                             DNNL_MEMORY_NONE)
+         == dnnl_success;
 }
 
 static RnStatus
@@ -181,8 +190,8 @@ fold_scale (const RnOpCall *call, int64_t channels, const float *gamma, const fl
 }
 
 static RnStatus
-execute (RnDevice *device, const ConvState *s, const dnnl_exec_arg_t *args, int n_args, const void *src, const void *weights,
-         const void *bias, const void *dst, void *workspace)
+execute (RnDevice *device, const ConvState *s, const dnnl_exec_arg_t *args, int n_args, const void *src,
+         const void *weights, const void *bias, const void *dst, void *workspace)
 {
   /* Handles are not const, but a primitive writes only to its outputs. */
   if (dnnl_memory_set_data_handle (s->src, (void *) src) != dnnl_success
@@ -192,15 +201,16 @@ execute (RnDevice *device, const ConvState *s, const dnnl_exec_arg_t *args, int 
       || (s->bias != NULL && dnnl_memory_set_data_handle (s->bias, (void *) bias) != dnnl_success))
     return RN_STATUS_DEVICE;
   dnnl_stream_t stream = ((RnCpuDevice *) device)->stream;
-  if (dnnl_primitive_execute (s->primitive, stream, s->bias != NULL ? n_args : n_args - 1, args) != dnnl_success
+  if (dnnl_primitive_execute (s->primitive, stream, s->bias != NULL ? n_args : n_args - 1, args)
+          != dnnl_success
       || dnnl_stream_wait (stream) != dnnl_success)
     return RN_STATUS_DEVICE;
   return RN_STATUS_OK;
 }
 
 static RnStatus
-conv_fwd_run (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
-              void *workspace)
+conv_fwd_run (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+              void *const *out, void *workspace)
 {
   const ConvState *s = state;
   const RnTensorDesc *dd = &call->out[RN_CONV_DST];
@@ -220,14 +230,18 @@ conv_fwd_run (RnDevice *device, const RnOpCall *call, gconstpointer state, const
   if (in[RN_CONV_RESIDUAL] != NULL && in[RN_CONV_RESIDUAL] != out[RN_CONV_DST])
     rn_parallel_copy (out[RN_CONV_DST], in[RN_CONV_RESIDUAL], rn_desc_bytes (dd));
 
-  const dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, s->src }, { DNNL_ARG_WEIGHTS, s->weights }, { DNNL_ARG_DST, s->dst },
-                                   { DNNL_ARG_SCRATCHPAD, s->scratchpad }, { DNNL_ARG_BIAS, s->bias } };
-  return execute (device, s, args, G_N_ELEMENTS (args), in[RN_CONV_SRC], weights, bias, out[RN_CONV_DST], workspace);
+  const dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, s->src },
+                                   { DNNL_ARG_WEIGHTS, s->weights },
+                                   { DNNL_ARG_DST, s->dst },
+                                   { DNNL_ARG_SCRATCHPAD, s->scratchpad },
+                                   { DNNL_ARG_BIAS, s->bias } };
+  return execute (device, s, args, G_N_ELEMENTS (args), in[RN_CONV_SRC], weights, bias, out[RN_CONV_DST],
+                  workspace);
 }
 
 static RnStatus
-conv_bwd_data_run (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
-                   void *workspace)
+conv_bwd_data_run (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+                   void *const *out, void *workspace)
 {
   const ConvState *s = state;
   float *weights = place (workspace, s->weights_at), *scale = place (workspace, s->scale_at);
@@ -236,19 +250,24 @@ conv_bwd_data_run (RnDevice *device, const RnOpCall *call, gconstpointer state, 
     fold_scale (call, call->in[RN_CONV_BD_DIFF_DST].dims[1], in[RN_CONV_BD_GAMMA], in[RN_CONV_BD_VAR], scale);
   rn_weights_pack (&s->map, in[RN_CONV_BD_WEIGHTS], scale, weights);
 
-  const dnnl_exec_arg_t args[] = { { DNNL_ARG_DIFF_SRC, s->src }, { DNNL_ARG_WEIGHTS, s->weights }, { DNNL_ARG_DIFF_DST, s->dst },
-                                   { DNNL_ARG_SCRATCHPAD, s->scratchpad }, { DNNL_ARG_BIAS, s->bias } };
-  return execute (device, s, args, G_N_ELEMENTS (args), out[RN_CONV_BD_DIFF_SRC], weights, NULL, in[RN_CONV_BD_DIFF_DST],
-                  workspace);
+  const dnnl_exec_arg_t args[] = { { DNNL_ARG_DIFF_SRC, s->src },
+                                   { DNNL_ARG_WEIGHTS, s->weights },
+                                   { DNNL_ARG_DIFF_DST, s->dst },
+                                   { DNNL_ARG_SCRATCHPAD, s->scratchpad },
+                                   { DNNL_ARG_BIAS, s->bias } };
+  return execute (device, s, args, G_N_ELEMENTS (args), out[RN_CONV_BD_DIFF_SRC], weights, NULL,
+                  in[RN_CONV_BD_DIFF_DST], workspace);
 }
 
 /* oneDNN overwrites: its result stays in the workspace and is added here. */
 static void
-add_gradients (const RnOpCall *call, const ConvState *s, const void *const *in, void *const *out, void *workspace)
+add_gradients (const RnOpCall *call, const ConvState *s, const void *const *in, void *const *out,
+               void *workspace)
 {
   const float *packed = place (workspace, s->weights_at), *sum = place (workspace, s->bias_at);
   const float *mean = in[RN_CONV_BW_MEAN], *var = in[RN_CONV_BW_VAR];
-  float *diff_bias = out[RN_CONV_BW_DIFF_BIAS], *diff_gamma = out[RN_CONV_BW_DIFF_GAMMA], *diff_beta = out[RN_CONV_BW_DIFF_BETA];
+  float *diff_bias = out[RN_CONV_BW_DIFF_BIAS], *diff_gamma = out[RN_CONV_BW_DIFF_GAMMA],
+        *diff_beta = out[RN_CONV_BW_DIFF_BETA];
   float *scale = place (workspace, s->scale_at);
   double *dot = place (workspace, s->dot_at);
   int64_t channels = call->in[RN_CONV_BW_DIFF_DST].dims[1];
@@ -266,20 +285,24 @@ add_gradients (const RnOpCall *call, const ConvState *s, const void *const *in, 
       if (diff_beta != NULL)
         diff_beta[c] += sum[c];
       if (diff_gamma != NULL)
-        diff_gamma[c] += (float) ((dot[c] - (double) mean[c] * sum[c]) / sqrt ((double) var[c] + call->args.conv.eps));
+        diff_gamma[c] +=
+            (float) ((dot[c] - (double) mean[c] * sum[c]) / sqrt ((double) var[c] + call->args.conv.eps));
     }
 }
 
 static RnStatus
-conv_bwd_weights_run (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
-                      void *workspace)
+conv_bwd_weights_run (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+                      void *const *out, void *workspace)
 {
   const ConvState *s = state;
-  const dnnl_exec_arg_t args[]
-      = { { DNNL_ARG_SRC, s->src }, { DNNL_ARG_DIFF_WEIGHTS, s->weights }, { DNNL_ARG_DIFF_DST, s->dst },
-          { DNNL_ARG_SCRATCHPAD, s->scratchpad }, { DNNL_ARG_DIFF_BIAS, s->bias } };
-  RnStatus status = execute (device, s, args, G_N_ELEMENTS (args), in[RN_CONV_BW_SRC], place (workspace, s->weights_at),
-                             place (workspace, s->bias_at), in[RN_CONV_BW_DIFF_DST], workspace);
+  const dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, s->src },
+                                   { DNNL_ARG_DIFF_WEIGHTS, s->weights },
+                                   { DNNL_ARG_DIFF_DST, s->dst },
+                                   { DNNL_ARG_SCRATCHPAD, s->scratchpad },
+                                   { DNNL_ARG_DIFF_BIAS, s->bias } };
+  RnStatus status =
+      execute (device, s, args, G_N_ELEMENTS (args), in[RN_CONV_BW_SRC], place (workspace, s->weights_at),
+               place (workspace, s->bias_at), in[RN_CONV_BW_DIFF_DST], workspace);
   if (status == RN_STATUS_OK)
     add_gradients (call, s, in, out, workspace);
   return status;

@@ -1,6 +1,7 @@
 /*
- * device-cpu.c: the CPU device. oneDNN and our kernels share one OpenMP pool. The number of threads is a setting of the thread that calls
- * (OpenMP's nthreads-var): prepare, finalize and run kernels on the thread that made the device.
+ * device-cpu.c: the CPU device. oneDNN and our kernels share one OpenMP pool. The number of threads is a
+ * setting of the thread that calls (OpenMP's nthreads-var): prepare, finalize and run kernels on the thread
+ * that made the device.
  */
 #define G_LOG_DOMAIN "rn-kernels"
 #include "config.h"
@@ -12,7 +13,7 @@
 #include <omp.h>
 
 #ifdef HAVE_ONEDNN
-#include "kernels/cpu/onednn.h"
+  #include "kernels/cpu/onednn.h"
 #endif
 
 static void
@@ -56,15 +57,18 @@ open_onednn (RnCpuDevice *self, GError **error)
       g_set_error_literal (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING, "oneDNN offers no CPU engine");
       return FALSE;
     }
-  /* Generated code is shared by equal convolutions of all plans; the default of 1024 entries is less than a few plans have. */
+  /*
+   * Generated code is shared by equal convolutions of all plans; the default of 1024 entries is less than a
+   * few plans have.
+   */
   dnnl_set_primitive_cache_capacity (4096);
 
   self->parent.cblk = rn_onednn_preferred_block (self->engine, native_block ());
   const dnnl_version_t *v = dnnl_version ();
   const char *isa = dnnl_cpu_isa2str (dnnl_get_effective_cpu_isa ());
-  self->parent.description = g_strdup_printf ("oneDNN %d.%d.%d, %s, %d threads", v->major, v->minor, v->patch,
-                                              g_str_has_prefix (isa, "cpu_isa_") ? isa + strlen ("cpu_isa_") : isa,
-                                              self->parent.n_threads);
+  self->parent.description = g_strdup_printf (
+      "oneDNN %d.%d.%d, %s, %d threads", v->major, v->minor, v->patch,
+      g_str_has_prefix (isa, "cpu_isa_") ? isa + strlen ("cpu_isa_") : isa, self->parent.n_threads);
   return TRUE;
 }
 #else

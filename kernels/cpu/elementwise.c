@@ -1,10 +1,14 @@
-/* elementwise.c: ReLU and addition. Padding channels are zero on the way in and so on the way out: storage is walked as a vector. */
+/*
+ * elementwise.c: ReLU and addition. Padding channels are zero on the way in and so on the way out: storage is
+ * walked as a vector.
+ */
 #include "config.h"
 
 #include "kernels/kernel-table.h"
 
 static RnStatus
-relu_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+relu_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+          void *const *out, void *workspace)
 {
   const float *src = in[0];
   float *dst = out[0];
@@ -17,7 +21,8 @@ relu_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const voi
 }
 
 static RnStatus
-relu_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+relu_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+          void *const *out, void *workspace)
 {
   const float *y = in[RN_RELU_BWD_Y], *a = in[RN_RELU_BWD_A], *b = in[RN_RELU_BWD_B];
   float *dst = out[0];
@@ -45,7 +50,8 @@ relu_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const voi
 }
 
 static RnStatus
-add (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+add (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+     void *workspace)
 {
   const float *a = in[RN_ADD_A], *b = in[RN_ADD_B];
   float *dst = out[0];
@@ -66,7 +72,10 @@ add (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *co
   return RN_STATUS_OK;
 }
 
-#define ROW(OP, fn) { .op = RN_OP_##OP, .name = "cpu:" #fn ":openmp", .priority = RN_PRIORITY_OPENMP, .run = fn }
+#define ROW(OP, fn)                                                                           \
+  {                                                                                           \
+    .op = RN_OP_##OP, .name = "cpu:" #fn ":openmp", .priority = RN_PRIORITY_OPENMP, .run = fn \
+  }
 
 const RnKernel rn_cpu_relu_fwd = ROW (RELU_FWD, relu_fwd);
 const RnKernel rn_cpu_relu_bwd = ROW (RELU_BWD, relu_bwd);

@@ -1,9 +1,14 @@
 /*
  * focal.c: the sigmoid focal loss of one level and its gradient in one pass, in place.
  *
- * With z = x and w = 1 - alpha for y = 0, z = -x and w = -alpha for y = 1 (ref/losses.c has both cases written out):
- *   loss = |w| p^gamma softplus (z), d/dx = w p^gamma (p + gamma (1 - p) softplus (z)), p = sigmoid (z).
- * Nearly every logit is a negative, so a tile is set up as negatives and the few others are patched.
+ * With z = x and w = 1 - alpha for y = 0, z = -x and w = -alpha for y = 1, and p = sigmoid (z):
+ *
+ *   loss = |w| p^gamma softplus (z),
+ *
+ *   d/dx = w p^gamma (p + gamma (1 - p) softplus (z)).
+ *
+ * (ref/losses.c has both cases written out.) Nearly every logit is a negative, so a tile is set up as
+ * negatives and the few others are patched.
  */
 #include "config.h"
 
@@ -54,7 +59,8 @@ patch_cell (const Focal *f, int64_t n, int64_t y, int64_t x, int64_t lo, int64_t
 }
 
 static void
-load_tile (const Focal *f, const float *row, int64_t n, int64_t first, int64_t y, int64_t start, int64_t size, Tile *tile)
+load_tile (const Focal *f, const float *row, int64_t n, int64_t first, int64_t y, int64_t start, int64_t size,
+           Tile *tile)
 {
   const float negative = 1 - f->args->alpha;
   const int64_t b = f->p.b;
@@ -72,7 +78,10 @@ load_tile (const Focal *f, const float *row, int64_t n, int64_t first, int64_t y
     }
 }
 
-/* The gradient goes to z; the return value is the loss. @square: gamma is 2, then p^gamma costs no second exponential. */
+/*
+ * The gradient goes to z; the return value is the loss. @square: gamma is 2, then p^gamma costs no second
+ * exponential.
+ */
 static inline __attribute__ ((always_inline)) double
 tile_loss (Tile *tile, int64_t size, float gamma, gboolean square, float scale)
 {
@@ -80,10 +89,11 @@ tile_loss (Tile *tile, int64_t size, float gamma, gboolean square, float scale)
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < size; i++)
     {
-      float z = tile->z[i], e = rn_exp_nonpositive (-fabsf (z)), l = rn_log1p_unit (e), inverse = 1 / (1 + e);
-      float p = z >= 0 ? inverse : e * inverse, q = z >= 0 ? e * inverse : inverse; /* sigmoid (z), sigmoid (-z) */
-      float softplus = l + (z < 0 ? 0 : z);
-      float power = square ? p * p : rn_exp_nonpositive (-gamma * (l + (z < 0 ? -z : 0))); /* log p = -softplus (-z) */
+      float z = tile->z[i], e = rn_exp_nonpositive (-fabsf (z)), l = rn_log1p_unit (e);
+      float larger = 1 / (1 + e), smaller = e * larger;
+      float p = z >= 0 ? larger : smaller, q = z >= 0 ? smaller : larger; /* sigmoid (z), sigmoid (-z) */
+      float softplus = l + (z < 0 ? 0 : z), minus_log_p = l + (z < 0 ? -z : 0);
+      float power = square ? p * p : rn_exp_nonpositive (-gamma * minus_log_p);
       sum += fabsf (tile->w[i]) * power * softplus;
       tile->z[i] = tile->w[i] * power * (p + gamma * q * softplus) * scale;
     }
@@ -114,7 +124,8 @@ row_loss (const Focal *f, const float *logits, int64_t plane, int64_t y, float s
     {
       int64_t n = MIN (TILE, size - start);
       load_tile (f, logits + at, plane / f->p.blocks, first, y, start, n, &tile);
-      sum += f->args->gamma == 2 ? tile_loss_squared (&tile, n, scale) : tile_loss_power (&tile, n, f->args->gamma, scale);
+      sum += f->args->gamma == 2 ? tile_loss_squared (&tile, n, scale)
+                                 : tile_loss_power (&tile, n, f->args->gamma, scale);
       if (diff != NULL)
         memcpy (diff + at + start, tile.z, (gsize) n * sizeof *diff);
     }
@@ -130,7 +141,8 @@ focal_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, con
 }
 
 static RnStatus
-focal_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+focal_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+            void *const *out, void *workspace)
 {
   const RnFocalArgs *args = &call->args.focal;
   const Focal f = {

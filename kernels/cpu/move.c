@@ -19,8 +19,8 @@ first_fine (int64_t coarse, int64_t n_fine, int64_t n_coarse)
 }
 
 static RnStatus
-upsample_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
-              void *workspace)
+upsample_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+              void *const *out, void *workspace)
 {
   const RnPlanes s = rn_planes (&call->in[RN_UPSAMPLE_SRC]), d = rn_planes (&call->out[0]);
   const float *src = in[RN_UPSAMPLE_SRC], *addend = in[RN_UPSAMPLE_ADDEND];
@@ -44,8 +44,8 @@ upsample_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
 }
 
 static RnStatus
-upsample_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
-              void *workspace)
+upsample_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+              void *const *out, void *workspace)
 {
   const RnPlanes f = rn_planes (&call->in[RN_UPSAMPLE_SRC]), d = rn_planes (&call->out[0]);
   const float *diff_fine = in[RN_UPSAMPLE_SRC], *addend = in[RN_UPSAMPLE_ADDEND];
@@ -74,7 +74,8 @@ upsample_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
 }
 
 static RnStatus
-reorder (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+reorder (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+         void *workspace)
 {
   const RnTensorDesc *sd = &call->in[0];
   const RnPlanes d = rn_planes (&call->out[0]);
@@ -96,7 +97,10 @@ reorder (RnDevice *device, const RnOpCall *call, gconstpointer state, const void
   return RN_STATUS_OK;
 }
 
-#define ROW(OP, fn) { .op = RN_OP_##OP, .name = "cpu:" #fn ":openmp", .priority = RN_PRIORITY_OPENMP, .run = fn }
+#define ROW(OP, fn)                                                                           \
+  {                                                                                           \
+    .op = RN_OP_##OP, .name = "cpu:" #fn ":openmp", .priority = RN_PRIORITY_OPENMP, .run = fn \
+  }
 
 const RnKernel rn_cpu_upsample_fwd = ROW (UPSAMPLE_FWD, upsample_fwd);
 const RnKernel rn_cpu_upsample_bwd = ROW (UPSAMPLE_BWD, upsample_bwd);

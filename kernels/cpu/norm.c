@@ -1,8 +1,10 @@
 /*
- * norm.c: batch normalisation, two passes over memory in each direction. Own code instead of oneDNN's: it is bound by memory, the sums are
- * in double and in an order that depends on shapes only, so bits do not depend on the number of threads.
+ * norm.c: batch normalisation, two passes over memory in each direction. Own code instead of oneDNN's: it is
+ * bound by memory, the sums are in double and in an order that depends on shapes only, so bits do not depend
+ * on the number of threads.
  *
- * Workspace: double [planes][parts][2][b] of partial sums; double [2][stored channels]; float [4][stored channels] of coefficients.
+ * Workspace: double [planes][parts][2][b] of partial sums; double [2][stored channels]; float [4][stored
+ * channels] of coefficients.
  */
 #include "config.h"
 
@@ -29,7 +31,8 @@ norm_bytes (const RnTensorDesc *d)
 {
   const RnPlanes p = rn_planes (d);
   int64_t parts = (p.h * p.w + PART - 1) / PART, stored = p.blocks * p.b;
-  return (gsize) (p.n * parts * stored * 2 + 2 * stored) * sizeof (double) + (gsize) (4 * stored) * sizeof (float);
+  return (gsize) (p.n * parts * stored * 2 + 2 * stored) * sizeof (double)
+         + (gsize) (4 * stored) * sizeof (float);
 }
 
 static Norm
@@ -57,9 +60,13 @@ norm_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, cons
   return RN_STATUS_OK;
 }
 
-/* Adds v to @sum and v * (src - mean) to @dot, for @n cells of @b channels; v = diff or, where that is NULL, src. */
+/*
+ * Adds v to @sum and v * (src - mean) to @dot, for @n cells of @b channels; v = diff or, where that is NULL,
+ * src.
+ */
 RN_CLONES static void
-reduce_part (const float *src, const float *diff, int64_t n, int64_t b, const float *mean, double *sum, double *dot)
+reduce_part (const float *src, const float *diff, int64_t n, int64_t b, const float *mean, double *sum,
+             double *dot)
 {
   const float *v = diff != NULL ? diff : src;
 
@@ -73,8 +80,9 @@ reduce_part (const float *src, const float *diff, int64_t n, int64_t b, const fl
 }
 
 /*
- * n->sum[c] = sum of v, n->dot[c] = sum of v * (src - mean[c]). Products of two floats are exact in double; so is, to 1e-8 of the variance for
- * means up to 10^4 standard deviations, the difference of E v^2 and the squared mean.
+ * n->sum[c] = sum of v, n->dot[c] = sum of v * (src - mean[c]). Products of two floats are exact in double;
+ * so is, to 1e-8 of the variance for means up to 10^4 standard deviations, the difference of E v^2 and the
+ * squared mean.
  */
 static void
 reduce (const Norm *n, const float *src, const float *diff)
@@ -105,17 +113,17 @@ reduce (const Norm *n, const float *src, const float *diff)
 
 /* dst = relu? ((src - mean) * scale + shift), for @n cells of @b channels. */
 RN_CLONES static void
-normalise_row (const float *src, int64_t n, int64_t b, const float *mean, const float *scale, const float *shift, gboolean relu,
-               float *dst)
+normalise_row (const float *src, int64_t n, int64_t b, const float *mean, const float *scale,
+               const float *shift, gboolean relu, float *dst)
 {
-  const float floor = relu ? 0 : -INFINITY;
+  const float least = relu ? 0 : -INFINITY;
 
   for (int64_t at = 0; at < n * b; at += b)
 #pragma omp simd
     for (int64_t c = 0; c < b; c++)
       {
         float value = (src[at + c] - mean[c]) * scale[c] + shift[c];
-        dst[at + c] = value < floor ? floor : value;
+        dst[at + c] = value < least ? least : value;
       }
 }
 
@@ -129,13 +137,14 @@ normalise (const Norm *n, const float *src, gboolean relu, float *dst)
     for (int64_t y = 0; y < n->p.h; y++)
       {
         const int64_t at = rn_planes_row (&n->p, plane, y), first = plane % n->p.blocks * n->p.b;
-        normalise_row (src + at, n->p.w, n->p.b, n->mean + first, n->scale + first, n->shift + first, relu, dst + at);
+        normalise_row (src + at, n->p.w, n->p.b, n->mean + first, n->scale + first, n->shift + first, relu,
+                       dst + at);
       }
 }
 
 static RnStatus
-batch_norm_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
-                void *workspace)
+batch_norm_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+                void *const *out, void *workspace)
 {
   const RnNormArgs *args = &call->args.norm;
   const RnTensorDesc *d = &call->in[RN_NORM_SRC];
@@ -159,8 +168,10 @@ batch_norm_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
           if (running_mean != NULL && !args->recompute)
             {
               double unbiased = count > 1 ? var * count / (count - 1) : var;
-              running_mean[c] = (float) ((1 - args->momentum) * (double) running_mean[c] + args->momentum * mean);
-              running_var[c] = (float) ((1 - args->momentum) * (double) running_var[c] + args->momentum * unbiased);
+              running_mean[c] =
+                  (float) ((1 - args->momentum) * (double) running_mean[c] + args->momentum * mean);
+              running_var[c] =
+                  (float) ((1 - args->momentum) * (double) running_var[c] + args->momentum * unbiased);
             }
         }
       else
@@ -178,8 +189,8 @@ batch_norm_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
 
 /* dx = scale * (dy - shift - (src - mean) * slope), for @n cells of @b channels. */
 RN_CLONES static void
-denormalise_row (const float *src, const float *diff_dst, int64_t n, int64_t b, const float *mean, const float *scale,
-                 const float *shift, const float *slope, float *diff_src)
+denormalise_row (const float *src, const float *diff_dst, int64_t n, int64_t b, const float *mean,
+                 const float *scale, const float *shift, const float *slope, float *diff_src)
 {
   for (int64_t at = 0; at < n * b; at += b)
 #pragma omp simd
@@ -197,19 +208,20 @@ denormalise (const Norm *n, const float *src, const float *diff_dst, float *diff
     for (int64_t y = 0; y < n->p.h; y++)
       {
         const int64_t at = rn_planes_row (&n->p, plane, y), first = plane % n->p.blocks * n->p.b;
-        denormalise_row (src + at, diff_dst + at, n->p.w, n->p.b, n->mean + first, n->scale + first, n->shift + first,
-                         n->slope + first, diff_src + at);
+        denormalise_row (src + at, diff_dst + at, n->p.w, n->p.b, n->mean + first, n->scale + first,
+                         n->shift + first, n->slope + first, diff_src + at);
       }
 }
 
 /* The formulas are those of ref/norm.c. */
 static RnStatus
-batch_norm_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
-                void *workspace)
+batch_norm_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+                void *const *out, void *workspace)
 {
   const RnNormArgs *args = &call->args.norm;
   const RnTensorDesc *d = &call->in[RN_NORM_BWD_SRC];
-  const float *src = in[RN_NORM_BWD_SRC], *diff_dst = in[RN_NORM_BWD_DIFF_DST], *gamma = in[RN_NORM_BWD_GAMMA];
+  const float *src = in[RN_NORM_BWD_SRC], *diff_dst = in[RN_NORM_BWD_DIFF_DST],
+              *gamma = in[RN_NORM_BWD_GAMMA];
   const float *mean = in[RN_NORM_BWD_MEAN], *var = in[RN_NORM_BWD_VAR];
   float *diff_gamma = out[RN_NORM_BWD_DIFF_GAMMA], *diff_beta = out[RN_NORM_BWD_DIFF_BETA];
   const double count = (double) (d->dims[0] * d->dims[2] * d->dims[3]);

@@ -26,7 +26,7 @@ rn_onednn_map_init (RnOnednnMap *map, const RnTensorDesc *desc)
 
 #if DNNL_VERSION_MAJOR >= 3
 
-#define desc_init_by_tag dnnl_memory_desc_create_with_tag
+  #define desc_init_by_tag dnnl_memory_desc_create_with_tag
 
 static void
 desc_clear (dnnl_memory_desc_t *desc)
@@ -37,7 +37,7 @@ desc_clear (dnnl_memory_desc_t *desc)
 
 #else
 
-#define desc_init_by_tag dnnl_memory_desc_init_by_tag
+  #define desc_init_by_tag dnnl_memory_desc_init_by_tag
 
 static void
 desc_clear (dnnl_memory_desc_t *desc)
@@ -123,23 +123,27 @@ attr_init (dnnl_primitive_attr_t attr, const RnOnednnConv *conv)
 #if DNNL_VERSION_MAJOR >= 3
 
 static dnnl_status_t
-conv_pd_create (dnnl_engine_t engine, const RnOnednnConv *conv, const ConvDescs *d, RnOnednnDirection direction,
-                const_dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *pd)
+conv_pd_create (dnnl_engine_t engine, const RnOnednnConv *conv, const ConvDescs *d,
+                RnOnednnDirection direction, const_dnnl_primitive_desc_t hint,
+                const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *pd)
 {
   const dnnl_dims_t stride = { conv->stride[0], conv->stride[1] }, pad = { conv->pad[0], conv->pad[1] };
-  const dnnl_dims_t gap = { conv->dilation[0] - 1, conv->dilation[1] - 1 }; /* oneDNN counts dilation from 0 */
+  /* oneDNN counts dilation from 0. */
+  const dnnl_dims_t gap = { conv->dilation[0] - 1, conv->dilation[1] - 1 };
 
   switch (direction)
     {
     case RN_ONEDNN_FWD:
-      return dnnl_convolution_forward_primitive_desc_create (pd, engine, dnnl_forward_training, dnnl_convolution_direct, d->src,
-                                                             d->weights, d->bias, d->dst, stride, gap, pad, pad, attr);
+      return dnnl_convolution_forward_primitive_desc_create (pd, engine, dnnl_forward_training,
+                                                             dnnl_convolution_direct, d->src, d->weights,
+                                                             d->bias, d->dst, stride, gap, pad, pad, attr);
     case RN_ONEDNN_BWD_DATA:
-      return dnnl_convolution_backward_data_primitive_desc_create (pd, engine, dnnl_convolution_direct, d->src, d->weights, d->dst,
-                                                                   stride, gap, pad, pad, hint, attr);
+      return dnnl_convolution_backward_data_primitive_desc_create (
+          pd, engine, dnnl_convolution_direct, d->src, d->weights, d->dst, stride, gap, pad, pad, hint, attr);
     case RN_ONEDNN_BWD_WEIGHTS:
-      return dnnl_convolution_backward_weights_primitive_desc_create (pd, engine, dnnl_convolution_direct, d->src, d->weights,
-                                                                      d->bias, d->dst, stride, gap, pad, pad, hint, attr);
+      return dnnl_convolution_backward_weights_primitive_desc_create (pd, engine, dnnl_convolution_direct,
+                                                                      d->src, d->weights, d->bias, d->dst,
+                                                                      stride, gap, pad, pad, hint, attr);
     }
   return dnnl_invalid_arguments;
 }
@@ -147,11 +151,13 @@ conv_pd_create (dnnl_engine_t engine, const RnOnednnConv *conv, const ConvDescs 
 #else
 
 static dnnl_status_t
-conv_pd_create (dnnl_engine_t engine, const RnOnednnConv *conv, const ConvDescs *d, RnOnednnDirection direction,
-                const_dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *pd)
+conv_pd_create (dnnl_engine_t engine, const RnOnednnConv *conv, const ConvDescs *d,
+                RnOnednnDirection direction, const_dnnl_primitive_desc_t hint,
+                const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *pd)
 {
   const dnnl_dims_t stride = { conv->stride[0], conv->stride[1] }, pad = { conv->pad[0], conv->pad[1] };
-  const dnnl_dims_t gap = { conv->dilation[0] - 1, conv->dilation[1] - 1 }; /* oneDNN counts dilation from 0 */
+  /* oneDNN counts dilation from 0. */
+  const dnnl_dims_t gap = { conv->dilation[0] - 1, conv->dilation[1] - 1 };
   const dnnl_memory_desc_t *bias = conv->bias ? &d->bias : NULL;
   dnnl_convolution_desc_t desc;
   dnnl_status_t status = dnnl_invalid_arguments;
@@ -159,16 +165,17 @@ conv_pd_create (dnnl_engine_t engine, const RnOnednnConv *conv, const ConvDescs 
   switch (direction)
     {
     case RN_ONEDNN_FWD:
-      status = dnnl_dilated_convolution_forward_desc_init (&desc, dnnl_forward_training, dnnl_convolution_direct, &d->src,
-                                                           &d->weights, bias, &d->dst, stride, gap, pad, pad);
+      status = dnnl_dilated_convolution_forward_desc_init (&desc, dnnl_forward_training,
+                                                           dnnl_convolution_direct, &d->src, &d->weights,
+                                                           bias, &d->dst, stride, gap, pad, pad);
       break;
     case RN_ONEDNN_BWD_DATA:
-      status = dnnl_dilated_convolution_backward_data_desc_init (&desc, dnnl_convolution_direct, &d->src, &d->weights, &d->dst,
-                                                                 stride, gap, pad, pad);
+      status = dnnl_dilated_convolution_backward_data_desc_init (&desc, dnnl_convolution_direct, &d->src,
+                                                                 &d->weights, &d->dst, stride, gap, pad, pad);
       break;
     case RN_ONEDNN_BWD_WEIGHTS:
-      status = dnnl_dilated_convolution_backward_weights_desc_init (&desc, dnnl_convolution_direct, &d->src, &d->weights, bias,
-                                                                    &d->dst, stride, gap, pad, pad);
+      status = dnnl_dilated_convolution_backward_weights_desc_init (
+          &desc, dnnl_convolution_direct, &d->src, &d->weights, bias, &d->dst, stride, gap, pad, pad);
       break;
     }
   return status == dnnl_success ? dnnl_primitive_desc_create (pd, &desc, attr, engine, hint) : status;
@@ -225,7 +232,8 @@ rn_onednn_blocking (RnOnednnDescRef desc, RnOnednnBlocking *b)
   if (dnnl_memory_desc_query (desc, dnnl_query_ndims_s32, &b->rank) != dnnl_success || b->rank > 5
       || dnnl_memory_desc_query (desc, dnnl_query_inner_nblks_s32, &b->n_inner) != dnnl_success)
     return FALSE;
-  if (!query_dims (desc, dnnl_query_dims, b->rank, b->dims) || !query_dims (desc, dnnl_query_padded_dims, b->rank, b->padded_dims)
+  if (!query_dims (desc, dnnl_query_dims, b->rank, b->dims)
+      || !query_dims (desc, dnnl_query_padded_dims, b->rank, b->padded_dims)
       || !query_dims (desc, dnnl_query_strides, b->rank, b->strides)
       || !query_dims (desc, dnnl_query_inner_blks, b->n_inner, b->inner_size)
       || !query_dims (desc, dnnl_query_inner_idxs, b->n_inner, inner_index))

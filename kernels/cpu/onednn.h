@@ -1,6 +1,7 @@
 /*
- * onednn.h: the part of oneDNN that we use, in one form for 2.6 (descriptors are structs, each primitive has a *_desc_init) and
- * 3.x (descriptors are handles, primitive descriptors are made at once). Only onednn.c looks at the version.
+ * onednn.h: the part of oneDNN that we use, in one form for 2.6 (descriptors are structs, each primitive has
+ * a *_desc_init) and 3.x (descriptors are handles, primitive descriptors are made at once). Only onednn.c
+ * looks at the version.
  */
 #ifndef KERNELS_CPU_ONEDNN_H
 #define KERNELS_CPU_ONEDNN_H
@@ -35,21 +36,28 @@ typedef enum
   RN_ONEDNN_BWD_WEIGHTS,
 } RnOnednnDirection;
 
-/* A convolution; src, dst and the weights are named as in the forward direction. The layout of the weights is the library's choice. */
+/*
+ * A convolution; src, dst and the weights are named as in the forward direction. The layout of the weights is
+ * the library's choice.
+ */
 typedef struct
 {
   RnOnednnDirection direction;
   RnOnednnMap src, dst;
   int groups;
   int kernel[2], stride[2], pad[2], dilation[2]; /* dilation 1 = dense */
-  gboolean bias;      /* its gradient, for BWD_WEIGHTS */
-  gboolean sum, relu; /* FWD: dst = relu? (conv + dst?) */
+  gboolean bias;                                 /* its gradient, for BWD_WEIGHTS */
+  gboolean sum, relu;                            /* FWD: dst = relu? (conv + dst?) */
 } RnOnednnConv;
 
 /* The fastest implementation, with a scratchpad that the caller supplies. */
-dnnl_status_t rn_onednn_conv_desc_new (dnnl_engine_t engine, const RnOnednnConv *conv, dnnl_primitive_desc_t *pd);
+dnnl_status_t rn_onednn_conv_desc_new (dnnl_engine_t engine, const RnOnednnConv *conv,
+                                       dnnl_primitive_desc_t *pd);
 
-/* How the library stores weights: plain strides over blocks, and inside a block dimensions inner_index[] of sizes inner_size[]. */
+/*
+ * How the library stores weights: plain strides over blocks, and inside a block dimensions inner_index[] of
+ * sizes inner_size[].
+ */
 typedef struct
 {
   int rank; /* 4: OIHW, 5: GOIHW */
@@ -63,7 +71,10 @@ typedef struct
 /* FALSE for layouts that are not made of blocks (Winograd). */
 gboolean rn_onednn_blocking (RnOnednnDescRef desc, RnOnednnBlocking *blocking);
 
-/* Channel block of activations that the library picks by itself for a common convolution; @fallback when it has no opinion. */
+/*
+ * Channel block of activations that the library picks by itself for a common convolution; @fallback when it
+ * has no opinion.
+ */
 int64_t rn_onednn_preferred_block (dnnl_engine_t engine, int64_t fallback);
 
 G_END_DECLS

@@ -14,7 +14,8 @@ grad_norm_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared,
 }
 
 static RnStatus
-grad_norm (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+grad_norm (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+           void *const *out, void *workspace)
 {
   const float *grad = in[0];
   const int64_t n = call->in[0].dims[0], n_chunks = rn_n_chunks (n);
@@ -36,13 +37,16 @@ grad_norm (RnDevice *device, const RnOpCall *call, gconstpointer state, const vo
 
 /* The operations of ref/optim.c in the same order: equal bits. */
 static RnStatus
-sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+     void *workspace)
 {
   const RnSgdArgs *args = &call->args.sgd;
   const float *grad = in[RN_SGD_GRAD], *hyper = in[RN_SGD_HYPER];
   float *param = out[RN_SGD_PARAM], *momentum = out[RN_SGD_MOMENTUM];
-  const float lr = hyper[RN_HYPER_LR] * args->lr_mult, decay = hyper[RN_HYPER_WEIGHT_DECAY] * args->decay_mult;
-  const float mu = hyper[RN_HYPER_MOMENTUM], multiplier = hyper[RN_HYPER_GRAD_MULTIPLIER], take = 1 - args->dampening;
+  const float lr = hyper[RN_HYPER_LR] * args->lr_mult,
+              decay = hyper[RN_HYPER_WEIGHT_DECAY] * args->decay_mult;
+  const float mu = hyper[RN_HYPER_MOMENTUM], multiplier = hyper[RN_HYPER_GRAD_MULTIPLIER],
+              take = 1 - args->dampening;
   const gboolean first = hyper[RN_HYPER_FIRST] != 0, nesterov = args->nesterov;
   const int64_t n = rn_desc_stored_elements (&call->out[RN_SGD_PARAM]);
 
@@ -72,4 +76,6 @@ const RnKernel rn_cpu_grad_norm = {
   .run = grad_norm,
 };
 
-const RnKernel rn_cpu_sgd = { .op = RN_OP_SGD, .name = "cpu:sgd:openmp", .priority = RN_PRIORITY_OPENMP, .run = sgd };
+const RnKernel rn_cpu_sgd = {
+  .op = RN_OP_SGD, .name = "cpu:sgd:openmp", .priority = RN_PRIORITY_OPENMP, .run = sgd
+};

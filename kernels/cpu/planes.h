@@ -1,4 +1,7 @@
-/* planes.h: a blocked activation as kernels walk it: planes of h rows of w cells of b channels that lie side by side. */
+/*
+ * planes.h: a blocked activation as kernels walk it: planes of h rows of w cells of b channels that lie side
+ * by side.
+ */
 #ifndef KERNELS_CPU_PLANES_H
 #define KERNELS_CPU_PLANES_H
 

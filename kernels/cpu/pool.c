@@ -1,6 +1,7 @@
 /*
- * pool.c: max and average pooling. Channels of a block lie side by side, so a window is a loop over vectors; own code instead of oneDNN's
- * because it is bound by memory either way, and the index of the maximum is our format (U8, first maximum) whatever the library's version.
+ * pool.c: max and average pooling. Channels of a block lie side by side, so a window is a loop over vectors;
+ * own code instead of oneDNN's because it is bound by memory either way, and the index of the maximum is our
+ * format (U8, first maximum) whatever the library's version.
  */
 #include "config.h"
 
@@ -30,7 +31,8 @@ span_of (const RnPoolArgs *args, int axis, int64_t out, int64_t size)
 
 /* Windows of one row of the output. @index may be NULL. */
 RN_CLONES static void
-max_of_row (const RnPoolArgs *args, const float *plane, const RnPlanes *s, Span ys, int64_t out_w, float *dst, guint8 *index)
+max_of_row (const RnPoolArgs *args, const float *plane, const RnPlanes *s, Span ys, int64_t out_w, float *dst,
+            guint8 *index)
 {
   const int64_t b = s->b;
 
@@ -67,8 +69,8 @@ max_of_row (const RnPoolArgs *args, const float *plane, const RnPlanes *s, Span 
 }
 
 static RnStatus
-max_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
-              void *workspace)
+max_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+              void *const *out, void *workspace)
 {
   const RnPoolArgs *args = &call->args.pool;
   const RnPlanes s = rn_planes (&call->in[0]), d = rn_planes (&call->out[RN_POOL_DST]);
@@ -89,8 +91,8 @@ max_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
 }
 
 static RnStatus
-max_pool_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
-              void *workspace)
+max_pool_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+              void *const *out, void *workspace)
 {
   const RnPoolArgs *args = &call->args.pool;
   const RnPlanes s = rn_planes (&call->out[0]), d = rn_planes (&call->in[RN_POOL_BWD_DIFF_DST]);
@@ -119,8 +121,8 @@ max_pool_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
 }
 
 static RnStatus
-avg_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
-              void *workspace)
+avg_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+              void *const *out, void *workspace)
 {
   const RnPoolArgs *args = &call->args.pool;
   const RnPlanes s = rn_planes (&call->in[0]), d = rn_planes (&call->out[0]);
@@ -152,8 +154,8 @@ avg_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
 }
 
 static RnStatus
-avg_pool_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
-              void *workspace)
+avg_pool_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+              void *const *out, void *workspace)
 {
   const RnPoolArgs *args = &call->args.pool;
   const RnPlanes s = rn_planes (&call->out[0]), d = rn_planes (&call->in[0]);
@@ -182,7 +184,10 @@ avg_pool_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
   return RN_STATUS_OK;
 }
 
-#define ROW(OP, fn) { .op = RN_OP_##OP, .name = "cpu:" #fn ":openmp", .priority = RN_PRIORITY_OPENMP, .run = fn }
+#define ROW(OP, fn)                                                                           \
+  {                                                                                           \
+    .op = RN_OP_##OP, .name = "cpu:" #fn ":openmp", .priority = RN_PRIORITY_OPENMP, .run = fn \
+  }
 
 const RnKernel rn_cpu_max_pool_fwd = ROW (MAX_POOL_FWD, max_pool_fwd);
 const RnKernel rn_cpu_max_pool_bwd = ROW (MAX_POOL_BWD, max_pool_bwd);

@@ -1,4 +1,7 @@
-/* topk.c: test-time selection: all anchors get a key in parallel, then a heap of the k best is run through. Workspace: keys, heap. */
+/*
+ * topk.c: test-time selection: all anchors get a key in parallel, then a heap of the k best is run through.
+ * Workspace: keys, heap.
+ */
 #include "config.h"
 
 #include "kernels/cpu/planes.h"
@@ -79,7 +82,8 @@ select_largest (const guint64 *keys, int64_t n, guint64 *heap, int64_t k)
 }
 
 static void
-copy_row (const RnTensorDesc *d, const float *data, int64_t n, int64_t cell, int64_t first, int64_t count, float *row)
+copy_row (const RnTensorDesc *d, const float *data, int64_t n, int64_t cell, int64_t first, int64_t count,
+          float *row)
 {
   for (int64_t i = 0; i < count; i++)
     row[i] = data[rn_desc_index (d, n, first + i, cell / d->dims[3], cell % d->dims[3])];
@@ -95,13 +99,21 @@ topk_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, cons
 }
 
 static RnStatus
-topk (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+topk (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+      void *workspace)
 {
   const RnTopkArgs *args = &call->args.topk;
   const RnTensorDesc *ld = &call->in[RN_TOPK_LOGITS];
   const int64_t n_cells = ld->dims[2] * ld->dims[3];
-  const Level l = { args, ld, &call->in[RN_TOPK_DELTAS], in[RN_TOPK_LOGITS], in[RN_TOPK_DELTAS], n_cells,
-                    n_cells * args->anchors_per_cell };
+  const Level l = {
+    .args = args,
+    .logits_desc = ld,
+    .deltas_desc = &call->in[RN_TOPK_DELTAS],
+    .logits = in[RN_TOPK_LOGITS],
+    .deltas = in[RN_TOPK_DELTAS],
+    .n_cells = n_cells,
+    .n_anchors = n_cells * args->anchors_per_cell,
+  };
   guint64 *keys = workspace, *heap = keys + l.n_anchors;
   int32_t *index = out[RN_TOPK_INDEX];
   float *row_logits = out[RN_TOPK_ROW_LOGITS], *row_deltas = out[RN_TOPK_ROW_DELTAS];
@@ -122,7 +134,8 @@ topk (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *c
           int64_t row = n * args->k + j, anchor = all ? j : rn_topk_key_index (heap[j]);
           int64_t cell = anchor / args->anchors_per_cell, a = anchor % args->anchors_per_cell;
           index[row] = (int32_t) anchor;
-          copy_row (ld, l.logits, n, cell, a * args->num_classes, args->num_classes, row_logits + row * args->num_classes);
+          copy_row (ld, l.logits, n, cell, a * args->num_classes, args->num_classes,
+                    row_logits + row * args->num_classes);
           copy_row (l.deltas_desc, l.deltas, n, cell, a * 4, 4, row_deltas + row * 4);
         }
     }

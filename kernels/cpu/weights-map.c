@@ -1,4 +1,7 @@
-/* weights-map.c: weights between plain and packed form, in tiles whose packed side (a few blocks of the layout) stays in the first cache. */
+/*
+ * weights-map.c: weights between plain and packed form, in tiles whose packed side (a few blocks of the
+ * layout) stays in the first cache.
+ */
 #include "config.h"
 
 #include "kernels/cpu/weights-map.h"
@@ -49,7 +52,7 @@ rn_weights_map_init (RnWeightsMap *map, RnOnednnDescRef desc)
   if (!rn_onednn_blocking (desc, &b) || b.rank < 4)
     return FALSE;
 
-  const int o = b.rank - 4, i = o + 1, u = o + 2, v = o + 3; /* dimensions; groups, where there are any, come first */
+  const int o = b.rank - 4, i = o + 1, u = o + 2, v = o + 3; /* groups, where there are any, come first */
   g_autofree int64_t *o_at = offsets_of (&b, o), *i_at = offsets_of (&b, i);
   g_autofree int64_t *u_at = offsets_of (&b, u), *v_at = offsets_of (&b, v);
   g_autofree int64_t *g_at = b.rank == 5 ? offsets_of (&b, 0) : g_new0 (int64_t, 1);

@@ -1,9 +1,9 @@
 /*
- * weights-map.h: between weights as parameters are kept (plain OIHW) and as a oneDNN primitive wants them, with the scale of a folded
- * batch norm applied on the way.
+ * weights-map.h: between weights as parameters are kept (plain OIHW) and as a oneDNN primitive wants them,
+ * with the scale of a folded batch norm applied on the way.
  *
- * Every blocked layout is a sum of one table per dimension. Two tables are enough: weight j = (i * KH + u) * KW + v of output channel o
- * lies at row_at[o] + weight_at[j].
+ * Every blocked layout is a sum of one table per dimension. Two tables are enough: weight j = (i * KH + u) *
+ * KW + v of output channel o lies at row_at[o] + weight_at[j].
  */
 #ifndef KERNELS_CPU_WEIGHTS_MAP_H
 #define KERNELS_CPU_WEIGHTS_MAP_H

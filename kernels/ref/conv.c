@@ -1,7 +1,10 @@
 /*
- * conv.c: the three directions of a convolution, straight from the definition (cross-correlation, as in PyTorch):
- *   dst[n, o, y, x] = sum over i, u, v of src[n, i, y * stride - pad + u * dilation, ...] * weights[o, i, u, v]
- * and the folded batch norm on fixed statistics: a = gamma / sqrt (var + eps) per output channel. Sums are in double.
+ * conv.c: the three directions of a convolution, from the definition (cross-correlation, as in PyTorch):
+ *
+ *   dst[n, o, y, x] = sum over i, u, v of src[n, i, y * stride - pad + u * dilation, ...] * w[o, i, u, v],
+ *
+ * and the folded batch norm on fixed statistics: a = gamma / sqrt (var + eps) per output channel. Sums are in
+ * double.
  */
 #include "config.h"
 
@@ -20,7 +23,7 @@ static Conv
 conv_init (const RnOpCall *call, const RnTensorDesc *src, const RnTensorDesc *dst)
 {
   const RnConvArgs *args = &call->args.conv;
-  return (Conv) { args, src, dst, src->dims[1] / args->groups, dst->dims[1] / args->groups };
+  return (Conv){ args, src, dst, src->dims[1] / args->groups, dst->dims[1] / args->groups };
 }
 
 /* Source row or column (axis 0, 1) that output @out reads at kernel position @k; -1 in the padding. */
@@ -60,17 +63,20 @@ conv_at (const Conv *c, const float *src, const float *weights, int64_t n, int64
         {
           int64_t sy = source_of (c, 0, y, u), sx = source_of (c, 1, x, v);
           if (sy >= 0 && sx >= 0)
-            sum += (double) src[rn_desc_index (c->src, n, first + i, sy, sx)] * weights[weights_index (c, o, i, u, v)];
+            sum += (double) src[rn_desc_index (c->src, n, first + i, sy, sx)]
+                   * weights[weights_index (c, o, i, u, v)];
         }
   return sum;
 }
 
 static RnStatus
-conv2d_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+conv2d_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+            void *const *out, void *workspace)
 {
   const Conv c = conv_init (call, &call->in[RN_CONV_SRC], &call->out[RN_CONV_DST]);
   const float *src = in[RN_CONV_SRC], *weights = in[RN_CONV_WEIGHTS], *bias = in[RN_CONV_BIAS];
-  const float *gamma = in[RN_CONV_GAMMA], *beta = in[RN_CONV_BETA], *mean = in[RN_CONV_MEAN], *var = in[RN_CONV_VAR];
+  const float *gamma = in[RN_CONV_GAMMA], *beta = in[RN_CONV_BETA], *mean = in[RN_CONV_MEAN],
+              *var = in[RN_CONV_VAR];
   const float *residual = in[RN_CONV_RESIDUAL];
   float *dst = out[RN_CONV_DST];
   int64_t stored = rn_desc_stored_channels (c.dst);
@@ -102,8 +108,8 @@ conv2d_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const v
 }
 
 static RnStatus
-conv2d_bwd_data (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
-                 void *workspace)
+conv2d_bwd_data (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+                 void *const *out, void *workspace)
 {
   const Conv c = conv_init (call, &call->out[RN_CONV_BD_DIFF_SRC], &call->in[RN_CONV_BD_DIFF_DST]);
   const float *diff_dst = in[RN_CONV_BD_DIFF_DST], *weights = in[RN_CONV_BD_WEIGHTS];
@@ -147,7 +153,8 @@ wgrad_at (const Conv *c, const float *src, const float *diff_dst, int64_t o, int
         {
           int64_t sy = source_of (c, 0, y, u), sx = source_of (c, 1, x, v);
           if (sy >= 0 && sx >= 0)
-            sum += (double) src[rn_desc_index (c->src, n, first + i, sy, sx)] * diff_dst[rn_desc_index (c->dst, n, o, y, x)];
+            sum += (double) src[rn_desc_index (c->src, n, first + i, sy, sx)]
+                   * diff_dst[rn_desc_index (c->dst, n, o, y, x)];
         }
   return sum;
 }
@@ -164,11 +171,12 @@ sum_of_channel (const RnTensorDesc *d, const float *data, int64_t c)
 }
 
 static RnStatus
-conv2d_bwd_weights (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
-                    void *workspace)
+conv2d_bwd_weights (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+                    void *const *out, void *workspace)
 {
   const Conv c = conv_init (call, &call->in[RN_CONV_BW_SRC], &call->in[RN_CONV_BW_DIFF_DST]);
-  const float *src = in[RN_CONV_BW_SRC], *diff_dst = in[RN_CONV_BW_DIFF_DST], *weights = in[RN_CONV_BW_WEIGHTS];
+  const float *src = in[RN_CONV_BW_SRC], *diff_dst = in[RN_CONV_BW_DIFF_DST],
+              *weights = in[RN_CONV_BW_WEIGHTS];
   const float *gamma = in[RN_CONV_BW_GAMMA], *mean = in[RN_CONV_BW_MEAN], *var = in[RN_CONV_BW_VAR];
   float *diff_weights = out[RN_CONV_BW_DIFF_WEIGHTS], *diff_bias = out[RN_CONV_BW_DIFF_BIAS];
   float *diff_gamma = out[RN_CONV_BW_DIFF_GAMMA], *diff_beta = out[RN_CONV_BW_DIFF_BETA];
@@ -201,6 +209,9 @@ conv2d_bwd_weights (RnDevice *device, const RnOpCall *call, gconstpointer state,
 }
 
 const RnKernel rn_ref_conv2d_fwd = { .op = RN_OP_CONV2D_FWD, .name = "ref:conv2d_fwd", .run = conv2d_fwd };
-const RnKernel rn_ref_conv2d_bwd_data = { .op = RN_OP_CONV2D_BWD_DATA, .name = "ref:conv2d_bwd_data", .run = conv2d_bwd_data };
-const RnKernel rn_ref_conv2d_bwd_weights
-    = { .op = RN_OP_CONV2D_BWD_WEIGHTS, .name = "ref:conv2d_bwd_weights", .run = conv2d_bwd_weights };
+const RnKernel rn_ref_conv2d_bwd_data = { .op = RN_OP_CONV2D_BWD_DATA,
+                                          .name = "ref:conv2d_bwd_data",
+                                          .run = conv2d_bwd_data };
+const RnKernel rn_ref_conv2d_bwd_weights = { .op = RN_OP_CONV2D_BWD_WEIGHTS,
+                                             .name = "ref:conv2d_bwd_weights",
+                                             .run = conv2d_bwd_weights };

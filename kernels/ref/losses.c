@@ -25,8 +25,15 @@ softplus (double x)
 
 /*
  * Lin et al. 2017 (arXiv 1708.02002), eq. 5, in terms of the logit x, with p = sigmoid (x):
- *   y = 1:  loss =      alpha  (1 - p)^gamma softplus (-x),  slope = -     alpha  (1 - p)^gamma ((1 - p) + gamma p softplus (-x))
- *   y = 0:  loss = (1 - alpha)    p^gamma    softplus (x),   slope = (1 - alpha)    p^gamma     (p + gamma (1 - p) softplus (x))
+ *
+ *   y = 1: loss = alpha (1 - p)^gamma softplus (-x),
+ *
+ *     slope = -alpha (1 - p)^gamma ((1 - p) + gamma p softplus (-x));
+ *
+ *   y = 0: loss = (1 - alpha) p^gamma softplus (x),
+ *
+ *     slope = (1 - alpha) p^gamma (p + gamma (1 - p) softplus (x)).
+ *
  * No log of a rounded probability: finite for every finite logit.
  */
 static LossAt
@@ -35,14 +42,15 @@ focal (const RnFocalArgs *args, double x, gboolean positive)
   double p = sigmoid (x), q = sigmoid (-x);
 
   if (positive)
-    return (LossAt) { args->alpha * pow (q, args->gamma) * softplus (-x),
-                      -args->alpha * pow (q, args->gamma) * (q + args->gamma * p * softplus (-x)) };
-  return (LossAt) { (1 - (double) args->alpha) * pow (p, args->gamma) * softplus (x),
-                    (1 - (double) args->alpha) * pow (p, args->gamma) * (p + args->gamma * q * softplus (x)) };
+    return (LossAt){ args->alpha * pow (q, args->gamma) * softplus (-x),
+                     -args->alpha * pow (q, args->gamma) * (q + args->gamma * p * softplus (-x)) };
+  return (LossAt){ (1 - (double) args->alpha) * pow (p, args->gamma) * softplus (x),
+                   (1 - (double) args->alpha) * pow (p, args->gamma) * (p + args->gamma * q * softplus (x)) };
 }
 
 static RnStatus
-focal_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+focal_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+            void *const *out, void *workspace)
 {
   const RnFocalArgs *args = &call->args.focal;
   const RnTensorDesc *d = &call->in[RN_FOCAL_LOGITS];
@@ -80,8 +88,8 @@ static LossAt
 smooth_l1 (double e, double beta)
 {
   if (fabs (e) < beta)
-    return (LossAt) { e * e / (2 * beta), e / beta };
-  return (LossAt) { fabs (e) - beta / 2, e > 0 ? 1 : e < 0 ? -1 : e };
+    return (LossAt){ e * e / (2 * beta), e / beta };
+  return (LossAt){ fabs (e) - beta / 2, e > 0 ? 1 : e < 0 ? -1 : e };
 }
 
 static const RnPositive *
@@ -94,7 +102,8 @@ find_positive (const RnPositive *positives, int64_t n_positives, int64_t image, 
 }
 
 static RnStatus
-box_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+box_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+          void *const *out, void *workspace)
 {
   const RnBoxArgs *args = &call->args.box;
   const RnTensorDesc *d = &call->in[RN_BOX_PRED];
@@ -113,8 +122,8 @@ box_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const voi
           {
             int64_t at = rn_desc_index (d, n, c, y, x);
             int64_t anchor = args->anchor_offset + (y * d->dims[3] + x) * args->anchors_per_cell + c / 4;
-            const RnPositive *positive
-                = c < d->dims[1] ? find_positive (in[RN_BOX_POSITIVES], n_positives, n, anchor) : NULL;
+            const RnPositive *positive =
+                c < d->dims[1] ? find_positive (in[RN_BOX_POSITIVES], n_positives, n, anchor) : NULL;
             LossAt l = { 0, 0 };
             if (positive != NULL)
               l = smooth_l1 ((double) pred[at] - positive->target[c % 4], args->beta);

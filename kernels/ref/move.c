@@ -1,4 +1,6 @@
-/* move.c: ops that only move values: nearest upsampling with its gradient, and a change of the channel block. */
+/*
+ * move.c: ops that only move values: nearest upsampling with its gradient, and a change of the channel block.
+ */
 #include "config.h"
 
 #include "kernels/kernel-table.h"
@@ -12,14 +14,15 @@ coarse_of (int64_t fine, int64_t n_fine, int64_t n_coarse)
   return MIN (fine * n_coarse / n_fine, n_coarse - 1);
 }
 
-#define FOR_EACH(d, n, c, y, x)                                        \
-  for (int64_t n = 0; n < (d)->dims[0]; n++)                           \
-    for (int64_t c = 0; c < rn_desc_stored_channels (d); c++)          \
-      for (int64_t y = 0; y < (d)->dims[2]; y++)                       \
+#define FOR_EACH(d, n, c, y, x)                               \
+  for (int64_t n = 0; n < (d)->dims[0]; n++)                  \
+    for (int64_t c = 0; c < rn_desc_stored_channels (d); c++) \
+      for (int64_t y = 0; y < (d)->dims[2]; y++)              \
         for (int64_t x = 0; x < (d)->dims[3]; x++)
 
 static RnStatus
-upsample_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+upsample_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+              void *const *out, void *workspace)
 {
   const RnTensorDesc *sd = &call->in[RN_UPSAMPLE_SRC], *dd = &call->out[0];
   const float *src = in[RN_UPSAMPLE_SRC], *addend = in[RN_UPSAMPLE_ADDEND];
@@ -35,7 +38,8 @@ upsample_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
 }
 
 static RnStatus
-upsample_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+upsample_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+              void *const *out, void *workspace)
 {
   const RnTensorDesc *fine = &call->in[RN_UPSAMPLE_SRC], *coarse = &call->out[0];
   const float *diff_fine = in[RN_UPSAMPLE_SRC], *addend = in[RN_UPSAMPLE_ADDEND];
@@ -47,14 +51,16 @@ upsample_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
     memcpy (diff_coarse, addend, rn_desc_bytes (coarse));
   FOR_EACH (fine, n, c, y, x)
     {
-      int64_t cy = coarse_of (y, fine->dims[2], coarse->dims[2]), cx = coarse_of (x, fine->dims[3], coarse->dims[3]);
+      int64_t cy = coarse_of (y, fine->dims[2], coarse->dims[2]),
+              cx = coarse_of (x, fine->dims[3], coarse->dims[3]);
       diff_coarse[rn_desc_index (coarse, n, c, cy, cx)] += diff_fine[rn_desc_index (fine, n, c, y, x)];
     }
   return RN_STATUS_OK;
 }
 
 static RnStatus
-reorder (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+reorder (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+         void *workspace)
 {
   const RnTensorDesc *sd = &call->in[0], *dd = &call->out[0];
   const float *src = in[0];
@@ -65,6 +71,10 @@ reorder (RnDevice *device, const RnOpCall *call, gconstpointer state, const void
   return RN_STATUS_OK;
 }
 
-const RnKernel rn_ref_upsample_fwd = { .op = RN_OP_UPSAMPLE_FWD, .name = "ref:upsample_fwd", .run = upsample_fwd };
-const RnKernel rn_ref_upsample_bwd = { .op = RN_OP_UPSAMPLE_BWD, .name = "ref:upsample_bwd", .run = upsample_bwd };
+const RnKernel rn_ref_upsample_fwd = { .op = RN_OP_UPSAMPLE_FWD,
+                                       .name = "ref:upsample_fwd",
+                                       .run = upsample_fwd };
+const RnKernel rn_ref_upsample_bwd = { .op = RN_OP_UPSAMPLE_BWD,
+                                       .name = "ref:upsample_bwd",
+                                       .run = upsample_bwd };
 const RnKernel rn_ref_reorder = { .op = RN_OP_REORDER, .name = "ref:reorder", .run = reorder };

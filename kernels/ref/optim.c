@@ -6,7 +6,8 @@
 #include <math.h>
 
 static RnStatus
-grad_norm (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+grad_norm (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+           void *const *out, void *workspace)
 {
   const float *grad = in[0];
   double sum = 0;
@@ -19,7 +20,8 @@ grad_norm (RnDevice *device, const RnOpCall *call, gconstpointer state, const vo
 
 /* As torch.optim.SGD of PyTorch 1.13, its single-tensor form, operation by operation in single precision. */
 static RnStatus
-sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+     void *workspace)
 {
   const RnSgdArgs *args = &call->args.sgd;
   const float *grad = in[RN_SGD_GRAD], *hyper = in[RN_SGD_HYPER];

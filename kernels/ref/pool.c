@@ -1,4 +1,7 @@
-/* pool.c: max and average pooling. Max pads with -inf and keeps the first maximum; average counts cells of the source only. */
+/*
+ * pool.c: max and average pooling. Max pads with -inf and keeps the first maximum; average counts cells of
+ * the source only.
+ */
 #include "config.h"
 
 #include "kernels/kernel-table.h"
@@ -13,18 +16,19 @@ source_of (const RnPoolArgs *args, const RnTensorDesc *src, int axis, int64_t ou
   return in < src->dims[2 + axis] ? in : -1;
 }
 
-#define FOR_EACH_WINDOW(d, n, c, y, x)                                 \
-  for (int64_t n = 0; n < (d)->dims[0]; n++)                           \
-    for (int64_t c = 0; c < rn_desc_stored_channels (d); c++)          \
-      for (int64_t y = 0; y < (d)->dims[2]; y++)                       \
+#define FOR_EACH_WINDOW(d, n, c, y, x)                        \
+  for (int64_t n = 0; n < (d)->dims[0]; n++)                  \
+    for (int64_t c = 0; c < rn_desc_stored_channels (d); c++) \
+      for (int64_t y = 0; y < (d)->dims[2]; y++)              \
         for (int64_t x = 0; x < (d)->dims[3]; x++)
 
-#define FOR_EACH_CELL(args, u, v)              \
+#define FOR_EACH_CELL(args, u, v)             \
   for (int u = 0; u < (args)->kernel[0]; u++) \
     for (int v = 0; v < (args)->kernel[1]; v++)
 
 static RnStatus
-max_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+max_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+              void *const *out, void *workspace)
 {
   const RnPoolArgs *args = &call->args.pool;
   const RnTensorDesc *sd = &call->in[0], *dd = &call->out[RN_POOL_DST];
@@ -56,7 +60,8 @@ max_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
 }
 
 static RnStatus
-max_pool_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+max_pool_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+              void *const *out, void *workspace)
 {
   const RnPoolArgs *args = &call->args.pool;
   const RnTensorDesc *sd = &call->out[0], *dd = &call->in[RN_POOL_BWD_DIFF_DST];
@@ -80,12 +85,14 @@ static int
 cells_inside (const RnPoolArgs *args, const RnTensorDesc *sd, int64_t y, int64_t x)
 {
   int count = 0;
-  FOR_EACH_CELL (args, u, v) count += source_of (args, sd, 0, y, u) >= 0 && source_of (args, sd, 1, x, v) >= 0;
+  FOR_EACH_CELL (args, u, v)
+    count += source_of (args, sd, 0, y, u) >= 0 && source_of (args, sd, 1, x, v) >= 0;
   return count;
 }
 
 static RnStatus
-avg_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+avg_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+              void *const *out, void *workspace)
 {
   const RnPoolArgs *args = &call->args.pool;
   const RnTensorDesc *sd = &call->in[0], *dd = &call->out[0];
@@ -107,7 +114,8 @@ avg_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
 }
 
 static RnStatus
-avg_pool_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+avg_pool_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+              void *const *out, void *workspace)
 {
   const RnPoolArgs *args = &call->args.pool;
   const RnTensorDesc *sd = &call->out[0], *dd = &call->in[0];
@@ -128,7 +136,15 @@ avg_pool_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
   return RN_STATUS_OK;
 }
 
-const RnKernel rn_ref_max_pool_fwd = { .op = RN_OP_MAX_POOL_FWD, .name = "ref:max_pool_fwd", .run = max_pool_fwd };
-const RnKernel rn_ref_max_pool_bwd = { .op = RN_OP_MAX_POOL_BWD, .name = "ref:max_pool_bwd", .run = max_pool_bwd };
-const RnKernel rn_ref_avg_pool_fwd = { .op = RN_OP_AVG_POOL_FWD, .name = "ref:avg_pool_fwd", .run = avg_pool_fwd };
-const RnKernel rn_ref_avg_pool_bwd = { .op = RN_OP_AVG_POOL_BWD, .name = "ref:avg_pool_bwd", .run = avg_pool_bwd };
+const RnKernel rn_ref_max_pool_fwd = { .op = RN_OP_MAX_POOL_FWD,
+                                       .name = "ref:max_pool_fwd",
+                                       .run = max_pool_fwd };
+const RnKernel rn_ref_max_pool_bwd = { .op = RN_OP_MAX_POOL_BWD,
+                                       .name = "ref:max_pool_bwd",
+                                       .run = max_pool_bwd };
+const RnKernel rn_ref_avg_pool_fwd = { .op = RN_OP_AVG_POOL_FWD,
+                                       .name = "ref:avg_pool_fwd",
+                                       .run = avg_pool_fwd };
+const RnKernel rn_ref_avg_pool_bwd = { .op = RN_OP_AVG_POOL_BWD,
+                                       .name = "ref:avg_pool_bwd",
+                                       .run = avg_pool_bwd };

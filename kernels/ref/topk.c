@@ -14,7 +14,8 @@ typedef struct
 } Level;
 
 static float
-value_of (const RnTensorDesc *d, const float *data, int64_t n, int64_t anchor, int per_anchor, int anchors_per_cell, int i)
+value_of (const RnTensorDesc *d, const float *data, int64_t n, int64_t anchor, int per_anchor,
+          int anchors_per_cell, int i)
 {
   int64_t cell = anchor / anchors_per_cell, c = anchor % anchors_per_cell * per_anchor + i;
   return data[rn_desc_index (d, n, c, cell / d->dims[3], cell % d->dims[3])];
@@ -50,10 +51,12 @@ next_key (const Level *l, int64_t n, int64_t n_anchors, guint64 last)
 }
 
 static RnStatus
-topk (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+topk (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+      void *workspace)
 {
   const RnTopkArgs *args = &call->args.topk;
-  const Level l = { args, &call->in[RN_TOPK_LOGITS], &call->in[RN_TOPK_DELTAS], in[RN_TOPK_LOGITS], in[RN_TOPK_DELTAS] };
+  const Level l = { args, &call->in[RN_TOPK_LOGITS], &call->in[RN_TOPK_DELTAS], in[RN_TOPK_LOGITS],
+                    in[RN_TOPK_DELTAS] };
   int32_t *index = out[RN_TOPK_INDEX];
   float *row_logits = out[RN_TOPK_ROW_LOGITS], *row_deltas = out[RN_TOPK_ROW_DELTAS];
   int64_t n_anchors = l.logits_desc->dims[2] * l.logits_desc->dims[3] * args->anchors_per_cell;
@@ -74,7 +77,8 @@ topk (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *c
           for (int k = 0; k < args->num_classes; k++)
             row_logits[row * args->num_classes + k] = logit_of (&l, n, anchor, k);
           for (int i = 0; i < 4; i++)
-            row_deltas[row * 4 + i] = value_of (l.deltas_desc, l.deltas, n, anchor, 4, args->anchors_per_cell, i);
+            row_deltas[row * 4 + i] =
+                value_of (l.deltas_desc, l.deltas, n, anchor, 4, args->anchors_per_cell, i);
         }
     }
   return RN_STATUS_OK;

@@ -1,4 +1,7 @@
-/* cases.c: sizes that are odd, 1, or not a multiple of a channel block; groups, stride, dilation; every optional slot with and without. */
+/*
+ * cases.c: sizes that are odd, 1, or not a multiple of a channel block; groups, stride, dilation; every
+ * optional slot with and without.
+ */
 #include "config.h"
 
 #include "tests/kernels/cases.h"
@@ -42,7 +45,7 @@ add_case (GArray *cases, const RnOpCall *call, double tolerance)
   g_array_append_val (cases, c);
 }
 
-/* ---- convolutions --------------------------------------------------------------------------------------------------------------------- */
+/* ---- convolutions -------------------------------------------------------------------------------------- */
 
 typedef struct
 {
@@ -51,24 +54,20 @@ typedef struct
 } Shape;
 
 static const Shape shapes[] = {
-  { 1, 1, 1, 1, 1, { 1, 1 }, 1, 0, 1, 1 },
-  { 2, 3, 64, 17, 23, { 7, 7 }, 2, 3, 1, 1 }, /* the stem */
-  { 1, 64, 16, 5, 7, { 1, 1 }, 1, 0, 1, 1 },
-  { 3, 16, 32, 9, 11, { 1, 1 }, 2, 0, 1, 1 },   /* the downsample */
-  { 2, 32, 36, 6, 5, { 3, 3 }, 1, 1, 1, 1 },    /* 36 and 27: tails of both blocks */
-  { 2, 27, 20, 7, 8, { 3, 3 }, 2, 1, 1, 1 },
-  { 1, 180, 48, 5, 4, { 3, 3 }, 1, 1, 1, 1 },
-  { 1, 16, 180, 4, 6, { 3, 3 }, 1, 1, 1, 1 },
-  { 1, 32, 32, 13, 12, { 3, 3 }, 1, 2, 2, 1 },  /* dilated */
-  { 2, 32, 64, 8, 9, { 3, 3 }, 1, 1, 1, 2 },    /* two groups of whole blocks */
-  { 1, 12, 24, 6, 6, { 3, 3 }, 2, 1, 1, 4 },    /* groups inside a block */
-  { 1, 24, 24, 7, 5, { 3, 3 }, 1, 1, 1, 24 },   /* depthwise */
-  { 1, 16, 16, 9, 4, { 5, 1 }, 1, 0, 1, 1 },
-  { 2, 64, 32, 3, 2, { 3, 3 }, 2, 1, 1, 1 },
+  { 1, 1, 1, 1, 1, { 1, 1 }, 1, 0, 1, 1 },    { 2, 3, 64, 17, 23, { 7, 7 }, 2, 3, 1, 1 }, /* the stem */
+  { 1, 64, 16, 5, 7, { 1, 1 }, 1, 0, 1, 1 },  { 3, 16, 32, 9, 11, { 1, 1 }, 2, 0, 1, 1 }, /* the downsample */
+  { 2, 32, 36, 6, 5, { 3, 3 }, 1, 1, 1, 1 }, /* 36 and 27: tails of both blocks */
+  { 2, 27, 20, 7, 8, { 3, 3 }, 2, 1, 1, 1 },  { 1, 180, 48, 5, 4, { 3, 3 }, 1, 1, 1, 1 },
+  { 1, 16, 180, 4, 6, { 3, 3 }, 1, 1, 1, 1 }, { 1, 32, 32, 13, 12, { 3, 3 }, 1, 2, 2, 1 }, /* dilated */
+  { 2, 32, 64, 8, 9, { 3, 3 }, 1, 1, 1, 2 },  /* two groups of whole blocks */
+  { 1, 12, 24, 6, 6, { 3, 3 }, 2, 1, 1, 4 },  /* groups inside a block */
+  { 1, 24, 24, 7, 5, { 3, 3 }, 1, 1, 1, 24 }, /* depthwise */
+  { 1, 16, 16, 9, 4, { 5, 1 }, 1, 0, 1, 1 },  { 2, 64, 32, 3, 2, { 3, 3 }, 2, 1, 1, 1 },
 };
 
 static RnOpCall
-conv_call (RnOp op, const Shape *s, int64_t ib, int64_t ob, RnTensorDesc *src, RnTensorDesc *weights, RnTensorDesc *dst)
+conv_call (RnOp op, const Shape *s, int64_t ib, int64_t ob, RnTensorDesc *src, RnTensorDesc *weights,
+           RnTensorDesc *dst)
 {
   RnOpCall call = {
     .op = op,
@@ -91,8 +90,9 @@ conv_call (RnOp op, const Shape *s, int64_t ib, int64_t ob, RnTensorDesc *src, R
 }
 
 /*
- * Rounding errors of a sum of L products of random signs grow like a random walk: about sqrt (L / 2) eps of a typical result, which is
- * well below the largest one. 8 more for the scale, the shift, the residual and the last rounding.
+ * Rounding errors of a sum of L products of random signs grow like a random walk: about sqrt (L / 2) eps of a
+ * typical result, which is well below the largest one. 8 more for the scale, the shift, the residual and the
+ * last rounding.
  */
 static double
 sum_tolerance (double length)
@@ -184,9 +184,12 @@ add_convs (GArray *cases)
         add_conv_bwd_data (cases, &shapes[i], ib, blocks[b]);
         add_conv_bwd_weights (cases, &shapes[i], ib, blocks[b]);
       }
+  add_conv_fwd (cases, &shapes[4], shapes[4].ic, shapes[4].oc); /* NHWC */
+  add_conv_bwd_data (cases, &shapes[4], shapes[4].ic, shapes[4].oc);
+  add_conv_bwd_weights (cases, &shapes[4], shapes[4].ic, shapes[4].oc);
 }
 
-/* ---- norm, elementwise, pool, move ---------------------------------------------------------------------------------------------------- */
+/* ---- norm, elementwise, pool, move --------------------------------------------------------------------- */
 
 typedef struct
 {
@@ -201,7 +204,10 @@ map_desc (const Map *m, int64_t cblk)
   return rn_desc_nchw (RN_F32, m->n, m->c, m->h, m->w, cblk);
 }
 
-/* Sums are in double; what is left is a handful of single-precision operations per element on values of the size of the largest. */
+/*
+ * Sums are in double; what is left is a handful of single-precision operations per element on values of the
+ * size of the largest.
+ */
 #define FEW_OPERATIONS 16
 
 static void
@@ -214,7 +220,11 @@ add_norms (GArray *cases, const Map *m, int64_t cblk)
       gboolean training = variant != 0;
       RnOpCall fwd = {
         .op = RN_OP_BATCH_NORM_FWD,
-        .args.norm = { .eps = 1e-3f, .momentum = 0.1f, .training = training, .relu = variant == 1, .recompute = variant == 3 },
+        .args.norm = { .eps = 1e-3f,
+                       .momentum = 0.1f,
+                       .training = training,
+                       .relu = variant == 1,
+                       .recompute = variant == 3 },
       };
       set_in (&fwd, RN_NORM_SRC, d);
       set_in (&fwd, RN_NORM_GAMMA, v);
@@ -222,7 +232,8 @@ add_norms (GArray *cases, const Map *m, int64_t cblk)
       set_out (&fwd, RN_NORM_DST, d);
       for (int slot = RN_NORM_MEAN; !training && slot <= RN_NORM_VAR; slot++)
         set_in (&fwd, slot, v);
-      for (int slot = RN_NORM_SAVED_MEAN; training && slot <= (variant == 2 ? RN_NORM_SAVED_INVSTD : RN_NORM_RUNNING_VAR); slot++)
+      for (int slot = RN_NORM_SAVED_MEAN;
+           training && slot <= (variant == 2 ? RN_NORM_SAVED_INVSTD : RN_NORM_RUNNING_VAR); slot++)
         set_out (&fwd, slot, v);
       add_case (cases, &fwd, FEW_OPERATIONS);
 
@@ -276,7 +287,8 @@ add_pools (GArray *cases, const Map *m, int64_t cblk, const RnPoolArgs *args)
 {
   RnTensorDesc src = map_desc (m, cblk), dst = src, index;
   for (int i = 0; i < 2; i++)
-    dst.dims[2 + i] = rn_window_size (src.dims[2 + i], args->kernel[i], args->stride[i], args->pad[i], 1, args->ceil_mode);
+    dst.dims[2 + i] =
+        rn_window_size (src.dims[2 + i], args->kernel[i], args->stride[i], args->pad[i], 1, args->ceil_mode);
   if (dst.dims[2] < 1 || dst.dims[3] < 1) /* the window is larger than the map */
     return;
   index = dst;
@@ -297,7 +309,8 @@ add_pools (GArray *cases, const Map *m, int64_t cblk, const RnPoolArgs *args)
   set_out (&bwd, 0, src);
   add_case (cases, &bwd, 0);
 
-  RnOpCall avg = { .op = RN_OP_AVG_POOL_FWD, .args.pool = *args }, avg_bwd = { .op = RN_OP_AVG_POOL_BWD, .args.pool = *args };
+  RnOpCall avg = { .op = RN_OP_AVG_POOL_FWD, .args.pool = *args },
+           avg_bwd = { .op = RN_OP_AVG_POOL_BWD, .args.pool = *args };
   set_in (&avg, 0, src);
   set_out (&avg, 0, dst);
   add_case (cases, &avg, FEW_OPERATIONS);
@@ -339,7 +352,7 @@ add_moves (GArray *cases, const Map *m, int64_t cblk)
     }
 }
 
-/* ---- losses, selection, update -------------------------------------------------------------------------------------------------------- */
+/* ---- losses, selection, update ------------------------------------------------------------------------- */
 
 typedef struct
 {
@@ -347,12 +360,14 @@ typedef struct
   int classes, anchors;
 } Level;
 
-static const Level levels[] = { { 1, 1, 1, 1, 1 }, { 2, 5, 7, 20, 9 }, { 3, 2, 3, 3, 2 }, { 1, 3, 140, 2, 3 } };
+static const Level levels[] = {
+  { 1, 1, 1, 1, 1 }, { 2, 5, 7, 20, 9 }, { 3, 2, 3, 3, 2 }, { 1, 3, 140, 2, 3 }
+};
 
 /*
- * Losses. p^gamma with gamma 2.5 goes through an exponential whose argument, log p^gamma, has a rounding error of some ulp: up to
- * gamma |log p| = 3.3 at the logits used here. The sum over a tile of 1024 is in single precision: sqrt (1024) / 2 ulp and more for a
- * sum of positive numbers.
+ * Losses. p^gamma with gamma 2.5 goes through an exponential whose argument, log p^gamma, has a rounding
+ * error of some ulp: up to gamma |log p| = 3.3 at the logits used here. The sum over a tile of 1024 is in
+ * single precision: sqrt (1024) / 2 ulp and more for a sum of positive numbers.
  */
 #define LOSS_OPERATIONS 64
 
@@ -367,8 +382,12 @@ add_losses (GArray *cases, const Level *l, int64_t cblk)
       RnTensorDesc labels = { RN_I16, 2, { l->n, 4 + level + 3, 1, 1 }, 1 };
       RnOpCall focal = {
         .op = RN_OP_FOCAL_LOSS,
-        .args.focal = { .alpha = 0.25f, .gamma = variant == 2 ? 2.5f : 2, .weight = 1.5f, .num_classes = l->classes,
-                        .anchors_per_cell = l->anchors, .anchor_offset = 4 },
+        .args.focal = { .alpha = 0.25f,
+                        .gamma = variant == 2 ? 2.5f : 2,
+                        .weight = 1.5f,
+                        .num_classes = l->classes,
+                        .anchors_per_cell = l->anchors,
+                        .anchor_offset = 4 },
       };
       set_in (&focal, RN_FOCAL_LOGITS, logits);
       set_in (&focal, RN_FOCAL_LABELS, labels);
@@ -383,7 +402,10 @@ add_losses (GArray *cases, const Level *l, int64_t cblk)
       RnTensorDesc positives = rn_desc_vector (RN_U8, (l->n * level / 2 + 1) * (int64_t) sizeof (RnPositive));
       RnOpCall box = {
         .op = RN_OP_BOX_LOSS,
-        .args.box = { .beta = variant == 2 ? 0.5f : 0, .weight = 2, .anchors_per_cell = l->anchors, .anchor_offset = 4 },
+        .args.box = { .beta = variant == 2 ? 0.5f : 0,
+                      .weight = 2,
+                      .anchors_per_cell = l->anchors,
+                      .anchor_offset = 4 },
       };
       set_in (&box, RN_BOX_PRED, pred);
       set_in (&box, RN_BOX_POSITIVES, positives);
@@ -408,11 +430,12 @@ add_topk (GArray *cases, const Level *l, int64_t cblk)
         .op = RN_OP_TOPK,
         .args.topk = { .k = ks[i], .num_classes = l->classes, .anchors_per_cell = l->anchors },
       };
-      set_in (&call, RN_TOPK_LOGITS, rn_desc_nchw (RN_F32, l->n, (int64_t) l->classes * l->anchors, l->h, l->w, cblk));
+      set_in (&call, RN_TOPK_LOGITS,
+              rn_desc_nchw (RN_F32, l->n, (int64_t) l->classes * l->anchors, l->h, l->w, cblk));
       set_in (&call, RN_TOPK_DELTAS, rn_desc_nchw (RN_F32, l->n, 4 * (int64_t) l->anchors, l->h, l->w, cblk));
-      set_out (&call, RN_TOPK_INDEX, (RnTensorDesc) { RN_I32, 2, { l->n, ks[i], 1, 1 }, 1 });
-      set_out (&call, RN_TOPK_ROW_LOGITS, (RnTensorDesc) { RN_F32, 3, { l->n, ks[i], l->classes, 1 }, 1 });
-      set_out (&call, RN_TOPK_ROW_DELTAS, (RnTensorDesc) { RN_F32, 3, { l->n, ks[i], 4, 1 }, 1 });
+      set_out (&call, RN_TOPK_INDEX, (RnTensorDesc){ RN_I32, 2, { l->n, ks[i], 1, 1 }, 1 });
+      set_out (&call, RN_TOPK_ROW_LOGITS, (RnTensorDesc){ RN_F32, 3, { l->n, ks[i], l->classes, 1 }, 1 });
+      set_out (&call, RN_TOPK_ROW_DELTAS, (RnTensorDesc){ RN_F32, 3, { l->n, ks[i], 4, 1 }, 1 });
       add_case (cases, &call, 0);
     }
 }
@@ -429,7 +452,10 @@ add_updates (GArray *cases, int64_t n)
     {
       RnOpCall sgd = {
         .op = RN_OP_SGD,
-        .args.sgd = { .lr_mult = 2, .decay_mult = 0.5f, .dampening = variant == 2 ? 0 : 0.125f, .nesterov = variant == 2 },
+        .args.sgd = { .lr_mult = 2,
+                      .decay_mult = 0.5f,
+                      .dampening = variant == 2 ? 0 : 0.125f,
+                      .nesterov = variant == 2 },
       };
       set_in (&sgd, RN_SGD_GRAD, vec (n));
       set_in (&sgd, RN_SGD_HYPER, vec (RN_HYPER_COUNT));
@@ -440,26 +466,33 @@ add_updates (GArray *cases, int64_t n)
     }
 }
 
+static void
+add_maps (GArray *cases, const Map *m, int64_t cblk)
+{
+  add_norms (cases, m, cblk);
+  add_elementwise (cases, m, cblk);
+  add_moves (cases, m, cblk);
+  for (guint p = 0; p < G_N_ELEMENTS (pools); p++)
+    add_pools (cases, m, cblk, &pools[p]);
+}
+
 GArray *
 cases_new (void)
 {
   GArray *cases = g_array_new (FALSE, TRUE, sizeof (Case));
 
   add_convs (cases);
-  for (guint b = 0; b < G_N_ELEMENTS (blocks); b++)
+  for (guint b = 0; b <= G_N_ELEMENTS (blocks); b++)
     {
+      /* The last round is NHWC. */
       for (guint i = 0; i < G_N_ELEMENTS (maps); i++)
-        {
-          add_norms (cases, &maps[i], blocks[b]);
-          add_elementwise (cases, &maps[i], blocks[b]);
-          add_moves (cases, &maps[i], blocks[b]);
-          for (guint p = 0; p < G_N_ELEMENTS (pools); p++)
-            add_pools (cases, &maps[i], blocks[b], &pools[p]);
-        }
+        add_maps (cases, &maps[i], b < G_N_ELEMENTS (blocks) ? blocks[b] : maps[i].c);
       for (guint i = 0; i < G_N_ELEMENTS (levels); i++)
         {
-          add_losses (cases, &levels[i], blocks[b]);
-          add_topk (cases, &levels[i], blocks[b]);
+          int64_t cblk =
+              b < G_N_ELEMENTS (blocks) ? blocks[b] : (int64_t) levels[i].classes * levels[i].anchors;
+          add_losses (cases, &levels[i], cblk);
+          add_topk (cases, &levels[i], cblk);
         }
     }
   add_updates (cases, 1);

@@ -72,7 +72,10 @@ fill_floats (const RnTensorDesc *d, const char *name, guint seed, int slot, gboo
     }
 }
 
-/* Every third anchor of all levels, in order, with targets near and far from the predictions; some belong to other levels. */
+/*
+ * Every third anchor of all levels, in order, with targets near and far from the predictions; some belong to
+ * other levels.
+ */
 static void
 fill_positives (const RnOpCall *call, guint seed, RnPositive *positives, int64_t capacity)
 {
@@ -82,7 +85,8 @@ fill_positives (const RnOpCall *call, guint seed, RnPositive *positives, int64_t
 
   for (int64_t i = 0; i < capacity; i++)
     {
-      RnPositive p = { .image = (int32_t) (i / per_image), .anchor = (int32_t) MIN (i % per_image * 3 + 1, anchors) };
+      RnPositive p = { .image = (int32_t) (i / per_image),
+                       .anchor = (int32_t) MIN (i % per_image * 3 + 1, anchors) };
       for (int d = 0; d < 4; d++)
         p.target[d] = value_at (seed, 99, i * 4 + d);
       positives[i] = p;
@@ -115,13 +119,15 @@ fill_input (const RnOpCall *call, int slot, guint seed, void *data)
     *(int64_t *) data = call->in[RN_BOX_POSITIVES].dims[0] / (int64_t) sizeof (RnPositive) - 1;
   else if (g_str_equal (name, "index"))
     for (int64_t i = 0; i < rn_desc_stored_elements (d); i++)
-      ((guint8 *) data)[i] = (guint8) (bits_at (seed, slot, i) % (guint) (call->args.pool.kernel[0] * call->args.pool.kernel[1]));
+      ((guint8 *) data)[i] = (guint8) (bits_at (seed, slot, i)
+                                       % (guint) (call->args.pool.kernel[0] * call->args.pool.kernel[1]));
   else if (g_str_equal (name, "avg"))
     *(float *) data = 3;
   else if (g_str_equal (name, "grad_scale"))
     *(float *) data = 0.5f;
   else if (g_str_equal (name, "hyper"))
-    memcpy (data, (float[RN_HYPER_COUNT]) { 0.1f, 0.9f, 0.01f, 0.25f, seed % 2 ? 1.0f : 0.0f }, RN_HYPER_COUNT * sizeof (float));
+    memcpy (data, (float[RN_HYPER_COUNT]){ 0.1f, 0.9f, 0.01f, 0.25f, seed % 2 ? 1.0f : 0.0f },
+            RN_HYPER_COUNT * sizeof (float));
   else
     fill_floats (d, name, seed, slot, ties, data);
 }
@@ -187,7 +193,8 @@ run_prepared (RnDevice *device, RnPrepared *prepared, Buffers *b)
   rn_device_finalize (device, b->call, prepared, &error);
   g_assert_no_error (error);
   memset (block + GUARD, 0xff, bytes);
-  RnStatus status = prepared->kernel->run (device, b->call, prepared->state, (const void *const *) b->in, b->out, block + GUARD);
+  RnStatus status = prepared->kernel->run (device, b->call, prepared->state, (const void *const *) b->in,
+                                           b->out, block + GUARD);
   g_assert_cmpint (status, ==, RN_STATUS_OK);
   check_guard (block, bytes);
   buffers_check_guards (b);

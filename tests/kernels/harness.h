@@ -9,12 +9,14 @@ typedef struct
 {
   const RnOpCall *call;
   void *in[RN_OP_MAX_IN], *out[RN_OP_MAX_OUT];
-  guint8 *in_block[RN_OP_MAX_IN], *out_block[RN_OP_MAX_OUT]; /* with the guards; NULL where absent or shared */
+  /* With the guards; NULL where absent or shared. */
+  guint8 *in_block[RN_OP_MAX_IN], *out_block[RN_OP_MAX_OUT];
 } Buffers;
 
 /*
- * Inputs get values that depend on @seed, slot and position only. Outputs that are overwritten are filled with NaN, those that are updated
- * with values. @alias_out, @alias_in: the output that shares the storage of an input, or -1, -1.
+ * Inputs get values that depend on @seed, slot and position only. Outputs that are overwritten are filled
+ * with NaN, those that are updated with values. @alias_out, @alias_in: the output that shares the storage of
+ * an input, or -1, -1.
  */
 void buffers_init (Buffers *b, const RnOpCall *call, guint seed, int alias_out, int alias_in);
 /* Fails the test when a byte outside of a buffer was written. */

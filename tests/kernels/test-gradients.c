@@ -1,11 +1,12 @@
 /*
- * test-gradients.c: every backward op against finite differences of its forward op, both by the reference kernels (the others are compared
- * with those in test-kernels.c).
+ * test-gradients.c: every backward op against finite differences of its forward op, both by the reference
+ * kernels (the others are compared with those in test-kernels.c).
  *
- * For f (x) = sum of r * forward (x) with random r, the slope of t -> f (x + t d) at 0 is the inner product of the gradient and d. It is
- * taken by the five-point rule, whose truncation error is h^4 f^(5) / 30. Forward results are rounded to single precision, which moves f by
- * at most FLT_EPSILON / 2 of S = sum of |r * forward|, and the rule weighs four of them by 18 / (12 h) in all.
- * So the bound is S (FLT_EPSILON / h + h^4), and without the last term for functions that are linear along d.
+ * For f (x) = sum of r * forward (x) with random r, the slope of t -> f (x + t d) at 0 is the inner product
+ * of the gradient and d. It is taken by the five-point rule, whose truncation error is h^4 f^(5) / 30.
+ * Forward results are rounded to single precision, which moves f by at most FLT_EPSILON / 2 of S = sum of |r
+ * * forward|, and the rule weighs four of them by 18 / (12 h) in all. So the bound is S (FLT_EPSILON / h +
+ * h^4), and without the last term for functions that are linear along d.
  */
 #include "config.h"
 
@@ -22,7 +23,12 @@
 typedef struct
 {
   int slot;
-  enum { FROM_R, FROM_IN, FROM_OUT } from; /* r, an input or an output of the forward op */
+  enum
+  {
+    FROM_R,
+    FROM_IN,
+    FROM_OUT
+  } from; /* r, an input or an output of the forward op */
   int index;
 } Wire;
 
@@ -66,7 +72,8 @@ direction_at (const RnTensorDesc *desc, int d, int64_t i)
 }
 
 static void
-check_direction (const Gradient *g, Buffers *fwd, const float *r, const Pair *pair, const float *gradient, int d)
+check_direction (const Gradient *g, Buffers *fwd, const float *r, const Pair *pair, const float *gradient,
+                 int d)
 {
   const RnTensorDesc *desc = &g->fwd.in[pair->input];
   const int64_t n = rn_desc_stored_elements (desc);
@@ -145,7 +152,7 @@ set_out (RnOpCall *call, int slot, RnTensorDesc d)
 
 #define ARRAY(a) (a), G_N_ELEMENTS (a)
 
-/* ---- convolutions --------------------------------------------------------------------------------------------------------------------- */
+/* ---- convolutions -------------------------------------------------------------------------------------- */
 
 typedef struct
 {
@@ -156,13 +163,17 @@ static ConvCalls
 conv_calls (const RnConvArgs *args, gboolean folded)
 {
   const RnTensorDesc src = rn_desc_nchw (RN_F32, 2, 12, 7, 6, 8);
-  const RnTensorDesc weights = rn_desc_nchw (RN_F32, 18, 12 / args->groups, args->kernel[0], args->kernel[1], 1);
+  const RnTensorDesc weights =
+      rn_desc_nchw (RN_F32, 18, 12 / args->groups, args->kernel[0], args->kernel[1], 1);
   const RnTensorDesc vector = rn_desc_vector (RN_F32, 18);
-  ConvCalls c = { { .op = RN_OP_CONV2D_FWD }, { .op = RN_OP_CONV2D_BWD_DATA }, { .op = RN_OP_CONV2D_BWD_WEIGHTS } };
+  ConvCalls c = { { .op = RN_OP_CONV2D_FWD },
+                  { .op = RN_OP_CONV2D_BWD_DATA },
+                  { .op = RN_OP_CONV2D_BWD_WEIGHTS } };
   RnTensorDesc dst = rn_desc_nchw (RN_F32, 2, 18, 0, 0, 16);
 
   for (int i = 0; i < 2; i++)
-    dst.dims[2 + i] = rn_window_size (src.dims[2 + i], args->kernel[i], args->stride[i], args->pad[i], args->dilation[i], FALSE);
+    dst.dims[2 + i] = rn_window_size (src.dims[2 + i], args->kernel[i], args->stride[i], args->pad[i],
+                                      args->dilation[i], FALSE);
   c.fwd.args.conv = c.bwd_data.args.conv = c.bwd_weights.args.conv = *args;
   set_in (&c.fwd, RN_CONV_SRC, src);
   set_in (&c.fwd, RN_CONV_WEIGHTS, weights);
@@ -202,8 +213,18 @@ static void
 test_conv (void)
 {
   static const RnConvArgs args[] = {
-    { .kernel = { 3, 3 }, .stride = { 1, 1 }, .pad = { 1, 1 }, .dilation = { 1, 1 }, .groups = 1, .eps = 1e-5f },
-    { .kernel = { 3, 2 }, .stride = { 2, 1 }, .pad = { 1, 0 }, .dilation = { 1, 2 }, .groups = 2, .eps = 1e-5f },
+    { .kernel = { 3, 3 },
+      .stride = { 1, 1 },
+      .pad = { 1, 1 },
+      .dilation = { 1, 1 },
+      .groups = 1,
+      .eps = 1e-5f },
+    { .kernel = { 3, 2 },
+      .stride = { 2, 1 },
+      .pad = { 1, 0 },
+      .dilation = { 1, 2 },
+      .groups = 2,
+      .eps = 1e-5f },
     { .kernel = { 1, 1 }, .stride = { 2, 2 }, .dilation = { 1, 1 }, .groups = 1, .eps = 1e-5f },
   };
   static const Wire data_wires[] = {
@@ -213,16 +234,13 @@ test_conv (void)
     { RN_CONV_BD_VAR, FROM_IN, RN_CONV_VAR },
   };
   static const Wire weights_wires[] = {
-    { RN_CONV_BW_SRC, FROM_IN, RN_CONV_SRC },
-    { RN_CONV_BW_DIFF_DST, FROM_R, 0 },
-    { RN_CONV_BW_WEIGHTS, FROM_IN, RN_CONV_WEIGHTS },
-    { RN_CONV_BW_GAMMA, FROM_IN, RN_CONV_GAMMA },
-    { RN_CONV_BW_MEAN, FROM_IN, RN_CONV_MEAN },
-    { RN_CONV_BW_VAR, FROM_IN, RN_CONV_VAR },
+    { RN_CONV_BW_SRC, FROM_IN, RN_CONV_SRC },         { RN_CONV_BW_DIFF_DST, FROM_R, 0 },
+    { RN_CONV_BW_WEIGHTS, FROM_IN, RN_CONV_WEIGHTS }, { RN_CONV_BW_GAMMA, FROM_IN, RN_CONV_GAMMA },
+    { RN_CONV_BW_MEAN, FROM_IN, RN_CONV_MEAN },       { RN_CONV_BW_VAR, FROM_IN, RN_CONV_VAR },
   };
   static const Pair data_pairs[] = { { RN_CONV_SRC, RN_CONV_BD_DIFF_SRC } };
-  static const Pair plain_pairs[]
-      = { { RN_CONV_WEIGHTS, RN_CONV_BW_DIFF_WEIGHTS }, { RN_CONV_BIAS, RN_CONV_BW_DIFF_BIAS } };
+  static const Pair plain_pairs[] = { { RN_CONV_WEIGHTS, RN_CONV_BW_DIFF_WEIGHTS },
+                                      { RN_CONV_BIAS, RN_CONV_BW_DIFF_BIAS } };
   static const Pair folded_pairs[] = { { RN_CONV_WEIGHTS, RN_CONV_BW_DIFF_WEIGHTS },
                                        { RN_CONV_GAMMA, RN_CONV_BW_DIFF_GAMMA },
                                        { RN_CONV_BETA, RN_CONV_BW_DIFF_BETA } };
@@ -231,7 +249,8 @@ test_conv (void)
     for (int folded = 0; folded < 2; folded++)
       {
         const ConvCalls c = conv_calls (&args[i], folded);
-        const Gradient data = { c.fwd, c.bwd_data, ARRAY (data_wires), ARRAY (data_pairs), folded ? zero_one_gamma : NULL };
+        const Gradient data = { c.fwd, c.bwd_data, ARRAY (data_wires), ARRAY (data_pairs),
+                                folded ? zero_one_gamma : NULL };
         check_gradient (&data);
         Gradient weights = { c.fwd, c.bwd_weights, ARRAY (weights_wires), ARRAY (plain_pairs), data.adjust };
         if (folded)
@@ -243,14 +262,14 @@ test_conv (void)
       }
 }
 
-/* ---- the others ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the others ---------------------------------------------------------------------------------------- */
 
 static void
 test_batch_norm (void)
 {
   static const Wire training_wires[] = {
-    { RN_NORM_BWD_SRC, FROM_IN, RN_NORM_SRC },       { RN_NORM_BWD_DIFF_DST, FROM_R, 0 },
-    { RN_NORM_BWD_GAMMA, FROM_IN, RN_NORM_GAMMA },   { RN_NORM_BWD_MEAN, FROM_OUT, RN_NORM_SAVED_MEAN },
+    { RN_NORM_BWD_SRC, FROM_IN, RN_NORM_SRC },           { RN_NORM_BWD_DIFF_DST, FROM_R, 0 },
+    { RN_NORM_BWD_GAMMA, FROM_IN, RN_NORM_GAMMA },       { RN_NORM_BWD_MEAN, FROM_OUT, RN_NORM_SAVED_MEAN },
     { RN_NORM_BWD_VAR, FROM_OUT, RN_NORM_SAVED_INVSTD },
   };
   static const Wire evaluation_wires[] = {
@@ -265,8 +284,9 @@ test_batch_norm (void)
 
   for (int training = 0; training < 2; training++)
     {
-      Gradient g = { .fwd = { .op = RN_OP_BATCH_NORM_FWD, .args.norm = { .eps = 1e-5f, .momentum = 0.1f, .training = training } } };
-      g.bwd = (RnOpCall) { .op = RN_OP_BATCH_NORM_BWD, .args = g.fwd.args };
+      Gradient g = { .fwd = { .op = RN_OP_BATCH_NORM_FWD,
+                              .args.norm = { .eps = 1e-5f, .momentum = 0.1f, .training = training } } };
+      g.bwd = (RnOpCall){ .op = RN_OP_BATCH_NORM_BWD, .args = g.fwd.args };
       g.wires = training ? training_wires : evaluation_wires;
       g.n_wires = G_N_ELEMENTS (training_wires);
       g.pairs = pairs;
@@ -306,7 +326,11 @@ test_relu (void)
   static const Wire wires[] = { { RN_RELU_BWD_Y, FROM_OUT, 0 }, { RN_RELU_BWD_A, FROM_R, 0 } };
   static const Pair pairs[] = { { RN_ADD_A, 0 }, { RN_ADD_B, 0 } };
   const RnTensorDesc d = rn_desc_nchw (RN_F32, 2, 10, 6, 5, 8);
-  Gradient g = { { .op = RN_OP_ADD, .args.add.relu = TRUE }, { .op = RN_OP_RELU_BWD }, ARRAY (wires), ARRAY (pairs), away_from_zero };
+  Gradient g = { { .op = RN_OP_ADD, .args.add.relu = TRUE },
+                 { .op = RN_OP_RELU_BWD },
+                 ARRAY (wires),
+                 ARRAY (pairs),
+                 away_from_zero };
 
   set_in (&g.fwd, RN_ADD_A, d);
   set_in (&g.fwd, RN_ADD_B, d);
@@ -317,7 +341,10 @@ test_relu (void)
   check_gradient (&g);
 }
 
-/* Values that differ by at least 0.5, more than two steps of 2 * STEP: the maxima stay where they are. 7919 is prime. */
+/*
+ * Values that differ by at least 0.5, more than two steps of 2 * STEP: the maxima stay where they are. 7919
+ * is prime.
+ */
 static void
 spread (Buffers *fwd)
 {
@@ -331,7 +358,8 @@ spread (Buffers *fwd)
 static void
 test_pool (void)
 {
-  static const Wire max_wires[] = { { RN_POOL_BWD_DIFF_DST, FROM_R, 0 }, { RN_POOL_BWD_INDEX, FROM_OUT, RN_POOL_INDEX } };
+  static const Wire max_wires[] = { { RN_POOL_BWD_DIFF_DST, FROM_R, 0 },
+                                    { RN_POOL_BWD_INDEX, FROM_OUT, RN_POOL_INDEX } };
   static const Wire avg_wires[] = { { 0, FROM_R, 0 } };
   static const Pair pairs[] = { { 0, 0 } };
   static const RnPoolArgs args[] = {
@@ -344,12 +372,16 @@ test_pool (void)
       const RnTensorDesc src = rn_desc_nchw (RN_F32, 2, 10, 7, 5, 8);
       RnTensorDesc dst = src, index;
       for (int k = 0; k < 2; k++)
-        dst.dims[2 + k] = rn_window_size (src.dims[2 + k], args[i].kernel[k], args[i].stride[k], args[i].pad[k], 1, args[i].ceil_mode);
+        dst.dims[2 + k] = rn_window_size (src.dims[2 + k], args[i].kernel[k], args[i].stride[k],
+                                          args[i].pad[k], 1, args[i].ceil_mode);
       index = dst;
       index.dtype = RN_U8;
 
-      Gradient max = { { .op = RN_OP_MAX_POOL_FWD, .args.pool = args[i] }, { .op = RN_OP_MAX_POOL_BWD, .args.pool = args[i] },
-                       ARRAY (max_wires), ARRAY (pairs), spread };
+      Gradient max = { { .op = RN_OP_MAX_POOL_FWD, .args.pool = args[i] },
+                       { .op = RN_OP_MAX_POOL_BWD, .args.pool = args[i] },
+                       ARRAY (max_wires),
+                       ARRAY (pairs),
+                       spread };
       set_in (&max.fwd, 0, src);
       set_out (&max.fwd, RN_POOL_DST, dst);
       set_out (&max.fwd, RN_POOL_INDEX, index);
@@ -358,8 +390,11 @@ test_pool (void)
       set_out (&max.bwd, 0, src);
       check_gradient (&max);
 
-      Gradient avg = { { .op = RN_OP_AVG_POOL_FWD, .args.pool = args[i] }, { .op = RN_OP_AVG_POOL_BWD, .args.pool = args[i] },
-                       ARRAY (avg_wires), ARRAY (pairs), NULL };
+      Gradient avg = { { .op = RN_OP_AVG_POOL_FWD, .args.pool = args[i] },
+                       { .op = RN_OP_AVG_POOL_BWD, .args.pool = args[i] },
+                       ARRAY (avg_wires),
+                       ARRAY (pairs),
+                       NULL };
       set_in (&avg.fwd, 0, src);
       set_out (&avg.fwd, 0, dst);
       set_in (&avg.bwd, 0, dst);
@@ -373,8 +408,11 @@ test_upsample (void)
 {
   static const Wire wires[] = { { RN_UPSAMPLE_SRC, FROM_R, 0 } };
   static const Pair pairs[] = { { RN_UPSAMPLE_SRC, 0 } };
-  const RnTensorDesc coarse = rn_desc_nchw (RN_F32, 2, 10, 4, 3, 8), fine = rn_desc_nchw (RN_F32, 2, 10, 7, 6, 8);
-  Gradient g = { { .op = RN_OP_UPSAMPLE_FWD }, { .op = RN_OP_UPSAMPLE_BWD }, ARRAY (wires), ARRAY (pairs), NULL };
+  const RnTensorDesc coarse = rn_desc_nchw (RN_F32, 2, 10, 4, 3, 8),
+                     fine = rn_desc_nchw (RN_F32, 2, 10, 7, 6, 8);
+  Gradient g = {
+    { .op = RN_OP_UPSAMPLE_FWD }, { .op = RN_OP_UPSAMPLE_BWD }, ARRAY (wires), ARRAY (pairs), NULL
+  };
 
   set_in (&g.fwd, RN_UPSAMPLE_SRC, coarse);
   set_in (&g.fwd, RN_UPSAMPLE_ADDEND, fine);
@@ -385,8 +423,9 @@ test_upsample (void)
 }
 
 /*
- * A loss computes its gradient itself: the forward op alone gives the value, the backward op is the same call with the gradient. The
- * gradient is multiplied by GRAD_SCALE and the value is not, so a scale of r = direction_at (50, 0) makes both agree.
+ * A loss computes its gradient itself: the forward op alone gives the value, the backward op is the same call
+ * with the gradient. The gradient is multiplied by GRAD_SCALE and the value is not, so a scale of r =
+ * direction_at (50, 0) makes both agree.
  */
 static void
 check_loss (RnOpCall call, int input, void (*adjust) (Buffers *))
@@ -397,7 +436,7 @@ check_loss (RnOpCall call, int input, void (*adjust) (Buffers *))
   const int n_in = rn_op_n_in (call.op);
 
   for (int i = 0; i < n_in; i++)
-    wires[i] = (Wire) { i, i == scale ? FROM_R : FROM_IN, i };
+    wires[i] = (Wire){ i, i == scale ? FROM_R : FROM_IN, i };
   Gradient g = { call, call, wires, n_in, ARRAY (pairs), adjust };
   g.fwd.out_present = 1u << RN_LOSS_VALUE;
   set_out (&g.bwd, RN_LOSS_DIFF, call.in[input]);
@@ -414,10 +453,14 @@ test_focal (void)
     {
       RnOpCall call = {
         .op = RN_OP_FOCAL_LOSS,
-        .args.focal = { .alpha = 0.25f, .gamma = gammas[i], .weight = 1.5f, .num_classes = 5, .anchors_per_cell = 3 },
+        .args.focal = { .alpha = 0.25f,
+                        .gamma = gammas[i],
+                        .weight = 1.5f,
+                        .num_classes = 5,
+                        .anchors_per_cell = 3 },
       };
       set_in (&call, RN_FOCAL_LOGITS, rn_desc_nchw (RN_F32, 2, 15, 4, 3, 8));
-      set_in (&call, RN_FOCAL_LABELS, (RnTensorDesc) { RN_I16, 2, { 2, 36 }, 1 });
+      set_in (&call, RN_FOCAL_LABELS, (RnTensorDesc){ RN_I16, 2, { 2, 36 }, 1 });
       set_in (&call, RN_FOCAL_AVG, one);
       set_in (&call, RN_FOCAL_GRAD_SCALE, one);
       set_out (&call, RN_LOSS_VALUE, one);
@@ -425,7 +468,10 @@ test_focal (void)
     }
 }
 
-/* Targets at +-3, predictions in -1 .. 1: differences of 2 to 4, away from the kink of L1 at 0 and of smooth L1 at 1 and at 8. */
+/*
+ * Targets at +-3, predictions in -1 .. 1: differences of 2 to 4, away from the kink of L1 at 0 and of smooth
+ * L1 at 1 and at 8.
+ */
 static void
 far_targets (Buffers *fwd)
 {
@@ -443,7 +489,8 @@ test_box (void)
 
   for (guint i = 0; i < G_N_ELEMENTS (betas); i++)
     {
-      RnOpCall call = { .op = RN_OP_BOX_LOSS, .args.box = { .beta = betas[i], .weight = 2, .anchors_per_cell = 3 } };
+      RnOpCall call = { .op = RN_OP_BOX_LOSS,
+                        .args.box = { .beta = betas[i], .weight = 2, .anchors_per_cell = 3 } };
       set_in (&call, RN_BOX_PRED, rn_desc_nchw (RN_F32, 2, 12, 4, 3, 8));
       set_in (&call, RN_BOX_POSITIVES, rn_desc_vector (RN_U8, 20 * (int64_t) sizeof (RnPositive)));
       set_in (&call, RN_BOX_COUNT, rn_desc_vector (RN_I64, 1));

@@ -1,6 +1,7 @@
 /*
- * test-kernels.c: every kernel against the reference, on every case it takes: values, padding channels, guard bytes, outputs that share storage
- * with inputs, and equal bits for any number of threads. A kernel that no case reaches fails.
+ * test-kernels.c: every kernel against the reference, on every case it takes: values, padding channels, guard
+ * bytes, outputs that share storage with inputs, and equal bits for any number of threads. A kernel that no
+ * case reaches fails.
  */
 #include "config.h"
 
@@ -23,7 +24,8 @@ largest (const float *data, int64_t n)
 }
 
 static void
-compare_floats (const RnOpCall *call, const char *kernel, int slot, const float *got, const float *want, double tolerance)
+compare_floats (const RnOpCall *call, const char *kernel, int slot, const float *got, const float *want,
+                double tolerance)
 {
   const RnTensorDesc *d = &call->out[slot];
   int64_t n = rn_desc_stored_elements (d);
@@ -33,8 +35,8 @@ compare_floats (const RnOpCall *call, const char *kernel, int slot, const float 
     if (!(fabs ((double) got[i] - want[i]) <= bound))
       {
         g_autofree char *text = rn_op_describe (call);
-        g_error ("%s: %s: %s[%" G_GINT64_FORMAT "] is %.9g, want %.9g +- %.3g", text, kernel, rn_op_out_name (call->op, slot), i, got[i],
-                 want[i], bound);
+        g_error ("%s: %s: %s[%" G_GINT64_FORMAT "] is %.9g, want %.9g +- %.3g", text, kernel,
+                 rn_op_out_name (call->op, slot), i, got[i], want[i], bound);
       }
 }
 
@@ -71,7 +73,9 @@ run_reference (RnDevice *ref, const RnOpCall *call, guint seed, Buffers *want)
   buffers_init (want, call, seed, -1, -1);
   run_call (ref, call, want);
   for (int i = 0; i < rn_op_n_out (call->op); i++) /* no output was left as it was */
-    for (int64_t k = 0; RN_HAS_OUT (call, i) && call->out[i].dtype == RN_F32 && k < rn_desc_stored_elements (&call->out[i]); k++)
+    for (int64_t k = 0;
+         RN_HAS_OUT (call, i) && call->out[i].dtype == RN_F32 && k < rn_desc_stored_elements (&call->out[i]);
+         k++)
       g_assert_true (isfinite (((const float *) want->out[i])[k]));
 }
 
@@ -82,7 +86,8 @@ check_aliases (RnDevice *device, const RnKernel *kernel, const Case *c, guint se
   for (int o = 0; o < rn_op_n_out (c->call.op); o++)
     for (int i = 0; i < rn_op_n_in (c->call.op); i++)
       {
-        if (!RN_HAS_OUT (&c->call, o) || !RN_HAS_IN (&c->call, i) || ((rn_op_alias_mask (c->call.op, o) >> i) & 1) == 0)
+        if (!RN_HAS_OUT (&c->call, o) || !RN_HAS_IN (&c->call, i)
+            || ((rn_op_alias_mask (c->call.op, o) >> i) & 1) == 0)
           continue;
         Buffers shared;
         buffers_init (&shared, &c->call, seed, o, i);
@@ -132,7 +137,10 @@ test_against_reference (gconstpointer data)
   g_assert_cmpuint (n_taken, >, 0);
 }
 
-/* oneDNN shares out some reductions by thread, so its kernels are left out: bits are promised for an equal number of threads. */
+/*
+ * oneDNN shares out some reductions by thread, so its kernels are left out: bits are promised for an equal
+ * number of threads.
+ */
 static void
 test_threads (gconstpointer data)
 {

@@ -1,6 +1,6 @@
 /*
- * test-math.c: numbers of known origin: exp and log1p against libm in double, the focal loss against values worked out from its formula with
- * 50 digits, SGD and smooth L1 against PyTorch.
+ * test-math.c: numbers of known origin: exp and log1p against libm in double, the focal loss against values
+ * worked out from its formula with 50 digits, SGD and smooth L1 against PyTorch.
  */
 #include "config.h"
 
@@ -58,7 +58,7 @@ focal_of_one (RnDevice *device, float x, int16_t label, float *loss, float *slop
     .out_present = 3,
   };
   call.in[RN_FOCAL_LOGITS] = call.out[RN_LOSS_DIFF] = rn_desc_nchw (RN_F32, 1, 1, 1, 1, 1);
-  call.in[RN_FOCAL_LABELS] = (RnTensorDesc) { RN_I16, 2, { 1, 1 }, 1 };
+  call.in[RN_FOCAL_LABELS] = (RnTensorDesc){ RN_I16, 2, { 1, 1 }, 1 };
   call.in[RN_FOCAL_AVG] = call.in[RN_FOCAL_GRAD_SCALE] = call.out[RN_LOSS_VALUE] = rn_desc_vector (RN_F32, 1);
   Buffers b = { .call = &call, .in = { &x, &label, &one, &one }, .out = { loss, slope } };
   run_call (device, &call, &b);

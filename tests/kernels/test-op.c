@@ -1,4 +1,6 @@
-/* test-op.c: the op schema: window sizes, refusals, cost, messages; and how a device chooses among kernels. */
+/*
+ * test-op.c: the op schema: window sizes, refusals, cost, messages; and how a device chooses among kernels.
+ */
 #include "config.h"
 
 #include "kernels/device.h"
@@ -10,7 +12,11 @@ conv_call (void)
 {
   RnOpCall call = {
     .op = RN_OP_CONV2D_FWD,
-    .args.conv = { .kernel = { 3, 3 }, .stride = { 2, 2 }, .pad = { 1, 1 }, .dilation = { 1, 1 }, .groups = 1 },
+    .args.conv = { .kernel = { 3, 3 },
+                   .stride = { 2, 2 },
+                   .pad = { 1, 1 },
+                   .dilation = { 1, 1 },
+                   .groups = 1 },
     .in_present = 1u << RN_CONV_SRC | 1u << RN_CONV_WEIGHTS,
     .out_present = 1u << RN_CONV_DST,
   };
@@ -54,21 +60,81 @@ test_names (void)
 
 typedef void (*Spoil) (RnOpCall *call);
 
-static void spoil_op (RnOpCall *c) { c->op = RN_OP_COUNT; }
-static void spoil_missing (RnOpCall *c) { c->in_present &= ~(1u << RN_CONV_WEIGHTS); }
-static void spoil_slot (RnOpCall *c) { c->out_present |= 2; }
-static void spoil_dtype (RnOpCall *c) { c->in[RN_CONV_SRC].dtype = RN_F16; }
-static void spoil_unknown_dtype (RnOpCall *c) { c->in[RN_CONV_SRC].dtype = RN_DTYPE_COUNT; }
-static void spoil_rank (RnOpCall *c) { c->in[RN_CONV_SRC].rank = 5; }
-static void spoil_block (RnOpCall *c) { c->in[RN_CONV_SRC].cblk = 0; }
-static void spoil_size (RnOpCall *c) { c->in[RN_CONV_SRC].dims[0] = c->out[0].dims[0] = -2; }
-static void spoil_huge (RnOpCall *c) { c->in[RN_CONV_SRC].dims[0] = c->out[0].dims[0] = G_MAXINT64 / 1000; }
-static void spoil_huge_channels (RnOpCall *c) { c->in[RN_CONV_SRC].dims[1] = G_MAXINT64; }
-static void spoil_out (RnOpCall *c) { c->out[RN_CONV_DST].dims[3] = 5; }
-static void spoil_groups (RnOpCall *c) { c->args.conv.groups = 3; }
-static void spoil_no_groups (RnOpCall *c) { c->args.conv.groups = 0; }
-static void spoil_weights (RnOpCall *c) { c->in[RN_CONV_WEIGHTS].dims[1] = 15; }
-static void spoil_batch (RnOpCall *c) { c->out[RN_CONV_DST].dims[0] = 3; }
+static void
+spoil_op (RnOpCall *c)
+{
+  c->op = RN_OP_COUNT;
+}
+static void
+spoil_missing (RnOpCall *c)
+{
+  c->in_present &= ~(1u << RN_CONV_WEIGHTS);
+}
+static void
+spoil_slot (RnOpCall *c)
+{
+  c->out_present |= 2;
+}
+static void
+spoil_dtype (RnOpCall *c)
+{
+  c->in[RN_CONV_SRC].dtype = RN_F16;
+}
+static void
+spoil_unknown_dtype (RnOpCall *c)
+{
+  c->in[RN_CONV_SRC].dtype = RN_DTYPE_COUNT;
+}
+static void
+spoil_rank (RnOpCall *c)
+{
+  c->in[RN_CONV_SRC].rank = 5;
+}
+static void
+spoil_block (RnOpCall *c)
+{
+  c->in[RN_CONV_SRC].cblk = 0;
+}
+static void
+spoil_size (RnOpCall *c)
+{
+  c->in[RN_CONV_SRC].dims[0] = c->out[0].dims[0] = -2;
+}
+static void
+spoil_huge (RnOpCall *c)
+{
+  c->in[RN_CONV_SRC].dims[0] = c->out[0].dims[0] = G_MAXINT64 / 1000;
+}
+static void
+spoil_huge_channels (RnOpCall *c)
+{
+  c->in[RN_CONV_SRC].dims[1] = G_MAXINT64;
+}
+static void
+spoil_out (RnOpCall *c)
+{
+  c->out[RN_CONV_DST].dims[3] = 5;
+}
+static void
+spoil_groups (RnOpCall *c)
+{
+  c->args.conv.groups = 3;
+}
+static void
+spoil_no_groups (RnOpCall *c)
+{
+  c->args.conv.groups = 0;
+}
+static void
+spoil_weights (RnOpCall *c)
+{
+  c->in[RN_CONV_WEIGHTS].dims[1] = 15;
+}
+static void
+spoil_batch (RnOpCall *c)
+{
+  c->out[RN_CONV_DST].dims[0] = 3;
+}
 
 static void
 spoil_bias (RnOpCall *c)
@@ -95,9 +161,9 @@ static void
 test_check (void)
 {
   static const Spoil spoils[] = {
-    spoil_op,    spoil_missing,   spoil_slot,    spoil_dtype, spoil_unknown_dtype, spoil_rank, spoil_block,    spoil_size,
-    spoil_huge,  spoil_huge_channels, spoil_out, spoil_groups, spoil_no_groups,    spoil_weights, spoil_batch, spoil_bias,
-    spoil_fold,  spoil_residual,
+    spoil_op,        spoil_missing, spoil_slot,  spoil_dtype,         spoil_unknown_dtype, spoil_rank,
+    spoil_block,     spoil_size,    spoil_huge,  spoil_huge_channels, spoil_out,           spoil_groups,
+    spoil_no_groups, spoil_weights, spoil_batch, spoil_bias,          spoil_fold,          spoil_residual,
   };
   RnOpCall call = conv_call ();
 
@@ -118,12 +184,17 @@ test_check_focal (void)
 {
   RnOpCall call = {
     .op = RN_OP_FOCAL_LOSS,
-    .args.focal = { .alpha = 0.25f, .gamma = 2, .weight = 1, .num_classes = 3, .anchors_per_cell = 2, .anchor_offset = 4 },
+    .args.focal = { .alpha = 0.25f,
+                    .gamma = 2,
+                    .weight = 1,
+                    .num_classes = 3,
+                    .anchors_per_cell = 2,
+                    .anchor_offset = 4 },
     .in_present = 15,
     .out_present = 1,
   };
   call.in[RN_FOCAL_LOGITS] = rn_desc_nchw (RN_F32, 1, 6, 2, 2, 8);
-  call.in[RN_FOCAL_LABELS] = (RnTensorDesc) { RN_I16, 2, { 1, 12 }, 1 };
+  call.in[RN_FOCAL_LABELS] = (RnTensorDesc){ RN_I16, 2, { 1, 12 }, 1 };
   call.in[RN_FOCAL_AVG] = call.in[RN_FOCAL_GRAD_SCALE] = call.out[RN_LOSS_VALUE] = rn_desc_vector (RN_F32, 1);
 
   g_assert_null (rn_op_check (&call));
@@ -141,7 +212,8 @@ test_cost (void)
   RnOpCall call = conv_call ();
   RnOpCost cost = rn_op_cost (&call);
   g_assert_cmpint (cost.macs, ==, 2 * 20 * 5 * 4 * 16 * 9);
-  g_assert_cmpint (cost.bytes, ==, 4 * (2 * 16 * 9 * 8 + 20 * 16 * 9 + 2 * 24 * 5 * 4)); /* 20 channels are stored as 24 */
+  g_assert_cmpint (cost.bytes, ==,
+                   4 * (2 * 16 * 9 * 8 + 20 * 16 * 9 + 2 * 24 * 5 * 4)); /* 20 channels are stored as 24 */
 
   RnOpCall sgd = { .op = RN_OP_SGD, .in_present = 3, .out_present = 3 };
   sgd.in[RN_SGD_GRAD] = sgd.out[RN_SGD_PARAM] = sgd.out[RN_SGD_MOMENTUM] = rn_desc_vector (RN_F32, 10);
@@ -177,7 +249,8 @@ chosen (RnDevice *device, const RnOpCall *call, GError **error)
 static void
 test_dispatch (void)
 {
-  char *refs[] = { (char *) "ref:*", NULL }, *all[] = { (char *) "*", NULL }, *fast[] = { (char *) "*:openmp", (char *) "*:onednn", NULL };
+  char *refs[] = { (char *) "ref:*", NULL }, *all[] = { (char *) "*", NULL },
+       *fast[] = { (char *) "*:openmp", (char *) "*:onednn", NULL };
   g_autoptr (GError) error = NULL;
   g_autoptr (RnDevice) device = rn_device_new_cpu (1, &error);
   RnOpCall call = { .op = RN_OP_RELU_FWD, .in_present = 1, .out_present = 1 };
@@ -191,6 +264,14 @@ test_dispatch (void)
   device->forbid = fast;
   g_assert_cmpstr (chosen (device, &call, &error), ==, "ref:relu_fwd");
   g_assert_no_error (error);
+
+  /* The reference needs no workspace. */
+  RnOpCall conv = conv_call ();
+  device->forbid = NULL;
+  device->workspace_limit = 1;
+  g_assert_cmpstr (chosen (device, &conv, &error), ==, "ref:conv2d_fwd");
+  g_assert_no_error (error);
+  device->workspace_limit = 0;
 
   device->forbid = all;
   g_assert_null (chosen (device, &call, &error));

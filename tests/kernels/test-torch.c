@@ -1,4 +1,7 @@
-/* test-torch.c: the reference kernels against PyTorch (golden-torch.py). The other kernels are compared with the reference. */
+/*
+ * test-torch.c: the reference kernels against PyTorch (golden-torch.py). The other kernels are compared with
+ * the reference.
+ */
 #include "config.h"
 
 #include "tests/kernels/golden-torch.h"
@@ -11,7 +14,10 @@
 
 static RnDevice *ref;
 
-/* PyTorch sums in single precision: @length terms err by up to sqrt (length) ulp of the largest entry, 4 more for the other operations. */
+/*
+ * PyTorch sums in single precision: @length terms err by up to sqrt (length) ulp of the largest entry, 4 more
+ * for the other operations.
+ */
 static void
 assert_close (const float *got, const float *want, guint n, double length)
 {
@@ -86,11 +92,17 @@ test_sgd (void)
 static void
 test_norm (void)
 {
-  enum { N = 2 * 3 * 4 * 5, PER_CHANNEL = 2 * 4 * 5 };
+  enum
+  {
+    N = 2 * 3 * 4 * 5,
+    PER_CHANNEL = 2 * 4 * 5
+  };
   float src[N], dst[N], diff_dst[N], diff_src[N], gamma[3], beta[3], mean[3], invstd[3];
-  float running_mean[3] = { 0, 0, 0 }, running_var[3] = { 1, 1, 1 }, diff_gamma[3] = { 0 }, diff_beta[3] = { 0 };
+  float running_mean[3] = { 0, 0, 0 }, running_var[3] = { 1, 1, 1 }, diff_gamma[3] = { 0 },
+        diff_beta[3] = { 0 };
   const RnTensorDesc d = rn_desc_nchw (RN_F32, 2, 3, 4, 5, 1), v = rn_desc_vector (RN_F32, 3);
-  RnOpCall fwd = { .op = RN_OP_BATCH_NORM_FWD, .args.norm = { .eps = 1e-5f, .momentum = 0.1f, .training = TRUE } };
+  RnOpCall fwd = { .op = RN_OP_BATCH_NORM_FWD,
+                   .args.norm = { .eps = 1e-5f, .momentum = 0.1f, .training = TRUE } };
   RnOpCall bwd = { .op = RN_OP_BATCH_NORM_BWD, .args = fwd.args };
   Buffers f = { .call = &fwd }, b = { .call = &bwd };
 
@@ -128,11 +140,19 @@ test_norm (void)
 static void
 test_conv (void)
 {
-  enum { SRC = 2 * 4 * 7 * 6, WEIGHTS = 6 * 2 * 3 * 2, DST = 2 * 6 * 4 * 4 };
-  float src[SRC], weights[WEIGHTS], bias[6], dst[DST], diff_dst[DST], diff_src[SRC], diff_weights[WEIGHTS] = { 0 }, diff_bias[6] = { 0 };
+  enum
+  {
+    SRC = 2 * 4 * 7 * 6,
+    WEIGHTS = 6 * 2 * 3 * 2,
+    DST = 2 * 6 * 4 * 4
+  };
+  float src[SRC], weights[WEIGHTS], bias[6], dst[DST], diff_dst[DST], diff_src[SRC],
+      diff_weights[WEIGHTS] = { 0 }, diff_bias[6] = { 0 };
   const RnTensorDesc sd = rn_desc_nchw (RN_F32, 2, 4, 7, 6, 1), wd = rn_desc_nchw (RN_F32, 6, 2, 3, 2, 1);
   const RnTensorDesc dd = rn_desc_nchw (RN_F32, 2, 6, 4, 4, 1), v = rn_desc_vector (RN_F32, 6);
-  const RnConvArgs args = { .kernel = { 3, 2 }, .stride = { 2, 1 }, .pad = { 1, 0 }, .dilation = { 1, 2 }, .groups = 2 };
+  const RnConvArgs args = {
+    .kernel = { 3, 2 }, .stride = { 2, 1 }, .pad = { 1, 0 }, .dilation = { 1, 2 }, .groups = 2
+  };
   RnOpCall fwd = { .op = RN_OP_CONV2D_FWD, .args.conv = args };
   RnOpCall data = { .op = RN_OP_CONV2D_BWD_DATA, .args.conv = args };
   RnOpCall grad = { .op = RN_OP_CONV2D_BWD_WEIGHTS, .args.conv = args };
