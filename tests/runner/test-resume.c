@@ -429,6 +429,93 @@ test_mismatch (void)
   fake_run_close (&second);
 }
 
+/* Reads a tensor of another file. */
+static gboolean
+read_stored (gpointer source, gsize offset, void *dst, gsize size, GError **error)
+{
+  memcpy (dst, ((const RnStoredTensor *) source)->data + offset, size);
+  return TRUE;
+}
+
+/* Writes @path anew with one text changed, and a checksum that fits. */
+static void
+forge (const char *path, const char *key, const char *text)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnSafetensors) file = rn_safetensors_open (path, &error);
+  g_assert_no_error (error);
+  g_autoptr (RnSafetensorsWriter) writer = rn_safetensors_writer_new ();
+  g_autoptr (GPtrArray) keys = rn_safetensors_metadata_keys (file, "");
+
+  for (guint i = 0; i < keys->len; i++)
+    if (strcmp (g_ptr_array_index (keys, i), "checksum") != 0)
+      rn_safetensors_writer_set_metadata (writer, g_ptr_array_index (keys, i), rn_safetensors_metadata (file, g_ptr_array_index (keys, i)));
+  rn_safetensors_writer_set_metadata (writer, key, text);
+  for (guint i = 0; i < rn_safetensors_size (file); i++)
+    {
+      RnTensorDesc desc = rn_desc_vector (RN_F32, FAKE_N);
+      const RnStoredTensor *tensor = rn_safetensors_get (file, i);
+      rn_safetensors_writer_add (writer, tensor->name, &desc, read_stored, (gpointer) tensor, NULL);
+    }
+  g_assert_true (rn_safetensors_writer_save (writer, path, &error));
+}
+
+typedef struct
+{
+  const char *key, *text;
+  gboolean is_ok;
+} Forgery;
+
+#define COUNTERS(iter, epoch, inner, step) \
+  "{\"iter\": " iter ", \"epoch\": " epoch ", \"inner_iter\": " inner ", \"opt_step\": " step "}"
+
+static void
+test_forged (void)
+{
+  static const Forgery forgeries[] = {
+    { "format", "another-1", FALSE },
+    { "counters", COUNTERS ("13", "1", "3", "13"), TRUE },
+    { "counters", COUNTERS ("-1", "0", "-1", "0"), FALSE },
+    { "counters", COUNTERS ("13", "0", "13", "13"), FALSE }, /* past the end of the epoch */
+    { "counters", COUNTERS ("14", "1", "3", "13"), FALSE },
+    { "counters", COUNTERS ("9223372036854775807", "922337203685477581", "0", "0"), FALSE },
+    { "counters", "{\"iter\": 1e3}", FALSE },
+    { "counters", "[", FALSE },
+    { "sampler", "{}", FALSE },
+    { "log/0000/loss", "{\"iters\": [1e300, -5, null], \"values\": [1]}", TRUE },
+    { "log/0000", "{}", TRUE },
+    { "log/0000/loss", "x", FALSE },
+    { "hook/TextLoggerHook", "{\"last_line\": \"soon\"}", TRUE },
+    { "hook/TextLoggerHook", "{\"last_line\": {}}", FALSE },
+    { "hook/EvalHook", "{\"best_name\": \"../../best_mAP\", \"best_score\": 1.0}", TRUE },
+    { "config", "a: [", TRUE }, /* cannot be compared, which is said */
+  };
+  const char *yaml = BY_ITER (20, "checkpoint_config: {interval: 13, max_keep_ckpts: 1, save_last: false}\n");
+
+  for (gsize i = 0; i < G_N_ELEMENTS (forgeries); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      FakeRun first, second;
+      fake_run_open (&first, yaml, 10, NULL);
+      run (&first);
+      g_autofree char *path = g_build_filename (first.dir, "iter_13.safetensors", NULL);
+      forge (path, forgeries[i].key, forgeries[i].text);
+      fake_run_open (&second, yaml, 10, first.dir);
+      g_assert_true (rn_runner_init (second.runner, &error));
+      if (strcmp (forgeries[i].key, "config") == 0)
+        g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "*cannot be compared*");
+      gboolean is_ok = rn_runner_resume (second.runner, NULL, &error);
+      g_assert_cmpint (is_ok, ==, forgeries[i].is_ok);
+      if (!is_ok)
+        g_assert_cmpint (error->domain, ==, RN_CHECKPOINT_ERROR);
+      else
+        g_assert_true (rn_runner_run (second.runner, &error));
+      fake_run_remove (first.dir);
+      fake_run_close (&first);
+      fake_run_close (&second);
+    }
+}
+
 /* The configuration wins, and every changed value is named. */
 static void
 test_changed_config (void)
@@ -562,6 +649,7 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/truncated", test_truncated);
   g_test_add_func ("/runner/full-disk", test_full_disk);
   g_test_add_func ("/runner/mismatch", test_mismatch);
+  g_test_add_func ("/runner/forged", test_forged);
   g_test_add_func ("/runner/changed-config", test_changed_config);
   g_test_add_func ("/runner/which-file", test_which_file);
   g_test_add_func ("/runner/best", test_best);
