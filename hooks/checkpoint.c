@@ -23,13 +23,16 @@ enum
 };
 
 static const RnKeySpec keys[] = {
-  RN_KEY (CheckpointHook, interval, RN_KEY_INT, "-1", "epochs or iterations between two checkpoints; -1: only the last", .min = -1, .max = 1e12),
-  RN_KEY (CheckpointHook, by_epoch, RN_KEY_ENUM, "auto", "interval counts epochs, not iterations; auto: as the runner does", .names = auto_names),
-  RN_KEY (CheckpointHook, save_optimizer, RN_KEY_BOOL, "true", "with the momentum, without which no run can be taken up exactly"),
+  RN_KEY (CheckpointHook, interval, RN_KEY_INT, "-1",
+          "epochs or iterations between two checkpoints; -1: only the last", .min = -1, .max = 1e12),
+  RN_KEY (CheckpointHook, by_epoch, RN_KEY_ENUM, "auto",
+          "interval counts epochs, not iterations; auto: as the runner does", .names = auto_names),
+  RN_KEY (CheckpointHook, save_optimizer, RN_KEY_BOOL, "true",
+          "with the momentum, without which no run can be taken up exactly"),
   RN_KEY (CheckpointHook, save_last, RN_KEY_BOOL, "true", "also at the end of the run"),
   RN_KEY (CheckpointHook, max_keep_ckpts, RN_KEY_INT, "-1", "files to keep; -1: all", .min = -1, .max = 1e6),
-  RN_KEY (CheckpointHook, out_dir, RN_KEY_STRING, "null", "write to out_dir/(name of the work dir); null: to the work dir",
-          .flags = RN_KEY_NULLABLE),
+  RN_KEY (CheckpointHook, out_dir, RN_KEY_STRING, "null",
+          "write to out_dir/(name of the work dir); null: to the work dir", .flags = RN_KEY_NULLABLE),
   RN_KEY_END,
 };
 
@@ -39,7 +42,9 @@ init (RnHook *hook, RnRunner *runner, GError **error)
   CheckpointHook *self = (CheckpointHook *) hook;
 
   if (self->max_keep_ckpts == 0)
-    return rn_node_error (hook->config, error, "max_keep_ckpts: 0 would keep nothing; -1 keeps all, and without a checkpoint_config none is written");
+    return rn_node_error (hook->config, error,
+                          "max_keep_ckpts: 0 would keep nothing; -1 keeps all, and without a "
+                          "checkpoint_config none is written");
   if (self->out_dir != NULL)
     {
       g_autofree char *name = g_path_get_basename (rn_runner_work_dir (runner));
@@ -80,7 +85,8 @@ after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
   gboolean is_last = self->save_last && rn_runner_is_last_iter (runner);
 
   /* A run counted in iterations may end in the middle of an epoch. */
-  if (counts_epochs (self, runner) ? is_last && !rn_runner_is_end_of_epoch (runner) : is_last || rn_runner_every_n_iters (runner, self->interval))
+  if (counts_epochs (self, runner) ? is_last && !rn_runner_is_end_of_epoch (runner)
+                                   : is_last || rn_runner_every_n_iters (runner, self->interval))
     request (self, runner, "iter", rn_runner_iter (runner) + 1);
   return TRUE;
 }
@@ -91,16 +97,12 @@ after_train_epoch (RnHook *hook, RnRunner *runner, GError **error)
   CheckpointHook *self = (CheckpointHook *) hook;
 
   if (counts_epochs (self, runner)
-      && (rn_runner_every_n_epochs (runner, self->interval) || (self->save_last && rn_runner_is_last_epoch (runner))))
+      && (rn_runner_every_n_epochs (runner, self->interval)
+          || (self->save_last && rn_runner_is_last_epoch (runner))))
     request (self, runner, "epoch", rn_runner_epoch (runner) + 1);
   return TRUE;
 }
 
-RN_HOOK_DEFINE (checkpoint, CheckpointHook,
-                .name = "CheckpointHook",
-                .summary = "saves the run every so many epochs or iterations",
-                .keys = keys,
-                .init = init,
-                .clear = clear,
-                .after_train_iter = after_train_iter,
-                .after_train_epoch = after_train_epoch);
+RN_HOOK_DEFINE (checkpoint, CheckpointHook, .name = "CheckpointHook",
+                .summary = "saves the run every so many epochs or iterations", .keys = keys, .init = init,
+                .clear = clear, .after_train_iter = after_train_iter, .after_train_epoch = after_train_epoch);

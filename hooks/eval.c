@@ -1,8 +1,9 @@
 /*
- * eval.c: evaluates the validation set every so many epochs or iterations, and keeps the best weights: MMDetection's EvalHook.
+ * eval.c: evaluates the validation set every so many epochs or iterations, and keeps the best weights:
+ * MMDetection's EvalHook.
  *
- * It runs before training as well when `start` is 0, and always at the end. An evaluation that a signal broke off is made up for when the
- * run is taken up.
+ * It runs before training as well when `start` is 0, and always at the end. An evaluation that a signal broke
+ * off is made up for when the run is taken up.
  */
 #define G_LOG_DOMAIN "rn-hooks"
 #include "config.h"
@@ -30,14 +31,19 @@ static const char *const mode_names[] = { "auto", "11points", "area", NULL }; /*
 static const char *const rule_names[] = { "greater", NULL };
 
 static const RnKeySpec keys[] = {
-  RN_KEY (EvalHook, interval, RN_KEY_INT, "1", "epochs or iterations between two evaluations", .min = 1, .max = 1e12),
-  RN_KEY (EvalHook, start, RN_KEY_INT, "null", "the first one; the interval counts from it; 0: before training", .min = 0, .max = 1e12,
+  RN_KEY (EvalHook, interval, RN_KEY_INT, "1", "epochs or iterations between two evaluations", .min = 1,
+          .max = 1e12),
+  RN_KEY (EvalHook, start, RN_KEY_INT, "null",
+          "the first one; the interval counts from it; 0: before training", .min = 0, .max = 1e12,
           .flags = RN_KEY_NULLABLE),
   RN_KEY (EvalHook, by_epoch, RN_KEY_BOOL, "true", "interval and start count epochs, not iterations"),
   RN_KEY (EvalHook, metric, RN_KEY_ENUM, "mAP", "what is computed", .names = metric_names),
-  RN_KEY (EvalHook, mode, RN_KEY_ENUM, "auto", "average precision over 11 recalls or the whole area; auto: 11 for VOC2007", .names = mode_names),
-  RN_KEY (EvalHook, iou_thr, RN_KEY_FLOAT_LIST, "0.5", "a detection hits from this overlap on; mAP is the mean over all given", .min = 0.01, .max = 1),
-  RN_KEY (EvalHook, save_best, RN_KEY_STRING, "null", "score whose best epoch is kept in a file of its own: auto, mAP, AP50; null: none",
+  RN_KEY (EvalHook, mode, RN_KEY_ENUM, "auto",
+          "average precision over 11 recalls or the whole area; auto: 11 for VOC2007", .names = mode_names),
+  RN_KEY (EvalHook, iou_thr, RN_KEY_FLOAT_LIST, "0.5",
+          "a detection hits from this overlap on; mAP is the mean over all given", .min = 0.01, .max = 1),
+  RN_KEY (EvalHook, save_best, RN_KEY_STRING, "null",
+          "score whose best epoch is kept in a file of its own: auto, mAP, AP50; null: none",
           .flags = RN_KEY_NULLABLE),
   RN_KEY (EvalHook, rule, RN_KEY_ENUM, "greater", "which of two scores is better", .names = rule_names),
   RN_KEY_END,
@@ -68,7 +74,9 @@ check_save_best (EvalHook *self, GError **error)
       if (g_str_equal (self->save_best, name))
         return TRUE;
     }
-  return rn_node_error (self->hook.config, error, "save_best: no score \"%s\"; there are auto, mAP, and AP50 for iou_thr 0.5", self->save_best);
+  return rn_node_error (self->hook.config, error,
+                        "save_best: no score \"%s\"; there are auto, mAP, and AP50 for iou_thr 0.5",
+                        self->save_best);
 }
 
 static gboolean
@@ -131,7 +139,8 @@ make_scores (const RnEvaluation *evaluation, gint64 epoch, gint64 iter)
     {
       const RnIouScore *score = &g_array_index (evaluation->scores, RnIouScore, i);
       g_autofree char *name = metric_name (score->iou_thr);
-      rn_record_set_float (scores, name, round (score->map * 1000) / 1000); /* three digits, as MMDetection gives */
+      rn_record_set_float (scores, name,
+                           round (score->map * 1000) / 1000); /* three digits, as MMDetection gives */
     }
   rn_record_set_float (scores, "mAP", evaluation->map);
   return scores;
@@ -144,8 +153,11 @@ keep_best (EvalHook *self, RnRunner *runner, const RnRecord *scores, gint64 n)
   if (!(score > self->best_score)) /* NaN is never better */
     return;
 
-  char *name = g_strdup_printf ("best_%s_%s_%" G_GINT64_FORMAT ".safetensors", self->save_best, self->by_epoch ? "epoch" : "iter", n);
-  RnCheckpointRequest request = { .name = name, .save_optimizer = TRUE, .is_best = TRUE, .replaces = self->best_name };
+  char *name = g_strdup_printf ("best_%s_%s_%" G_GINT64_FORMAT ".safetensors", self->save_best,
+                                self->by_epoch ? "epoch" : "iter", n);
+  RnCheckpointRequest request = {
+    .name = name, .save_optimizer = TRUE, .is_best = TRUE, .replaces = self->best_name
+  };
   rn_runner_request_checkpoint (runner, &self->hook, &request);
   g_message ("best %s so far: %.4f", self->save_best, score);
   g_free (self->best_name);
@@ -220,7 +232,9 @@ after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
 
   /* A run counted in iterations may end in the middle of an epoch. */
   if (self->by_epoch ? is_last && !rn_runner_is_end_of_epoch (runner) : is_last || is_due (self, n))
-    return evaluate (self, runner, rn_runner_epoch (runner) + (self->by_epoch || rn_runner_is_end_of_epoch (runner)), n, error);
+    return evaluate (self, runner,
+                     rn_runner_epoch (runner) + (self->by_epoch || rn_runner_is_end_of_epoch (runner)), n,
+                     error);
   return TRUE;
 }
 
@@ -235,16 +249,9 @@ after_train_epoch (RnHook *hook, RnRunner *runner, GError **error)
   return TRUE;
 }
 
-RN_HOOK_DEFINE (eval, EvalHook,
-                .name = "EvalHook",
+RN_HOOK_DEFINE (eval, EvalHook, .name = "EvalHook",
                 .summary = "mean average precision of the validation set, and the best weights",
-                .priority = RN_PRIORITY_LOW,
-                .keys = keys,
-                .init = init,
-                .clear = clear,
-                .save_state = save_state,
-                .load_state = load_state,
-                .before_run = before_run,
-                .before_train_iter = before_train_iter,
-                .after_train_iter = after_train_iter,
+                .priority = RN_PRIORITY_LOW, .keys = keys, .init = init, .clear = clear,
+                .save_state = save_state, .load_state = load_state, .before_run = before_run,
+                .before_train_iter = before_train_iter, .after_train_iter = after_train_iter,
                 .after_train_epoch = after_train_epoch);

@@ -1,4 +1,5 @@
-/* iter-timer.c: how long an iteration took ("time"), and how long it waited for its data ("data_time"), in seconds. */
+/* iter-timer.c: how long an iteration took ("time"), and how long it waited for its data ("data_time"), in
+ * seconds. */
 #include "config.h"
 
 #include <runner/engine.h>
@@ -38,10 +39,6 @@ after_iter (RnHook *hook, RnRunner *runner, GError **error)
   return TRUE;
 }
 
-RN_HOOK_DEFINE (iter_timer, IterTimer,
-                .name = "IterTimerHook",
-                .summary = "logs time and data_time of each iteration",
-                .priority = RN_PRIORITY_LOW,
-                .before_epoch = before_epoch,
-                .before_iter = before_iter,
-                .after_iter = after_iter);
+RN_HOOK_DEFINE (iter_timer, IterTimer, .name = "IterTimerHook",
+                .summary = "logs time and data_time of each iteration", .priority = RN_PRIORITY_LOW,
+                .before_epoch = before_epoch, .before_iter = before_iter, .after_iter = after_iter);

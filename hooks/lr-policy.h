@@ -1,4 +1,5 @@
-/* lr-policy.h: the learning rate as a function of progress: MMCV's policies and warm-ups, without any state. */
+/* lr-policy.h: the learning rate as a function of progress: MMCV's policies and warm-ups, without any state.
+ */
 #ifndef HOOKS_LR_POLICY_H
 #define HOOKS_LR_POLICY_H
 
@@ -26,7 +27,7 @@ double rn_warmup_lr (const RnWarmupRule *rule, gint64 iter, double lr);
 
 typedef struct
 {
-  gint64 every;        /* a step each so many; 0: at the milestones */
+  gint64 every; /* a step each so many; 0: at the milestones */
   const gint64 *milestones;
   guint n_milestones;
   double gamma, min_lr; /* factor of a step; bound from below, NAN: none */

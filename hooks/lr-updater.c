@@ -1,6 +1,6 @@
 /*
- * lr-updater.c: sets the learning rate before each iteration, from the configuration and the counters alone, so that a resumed run needs no
- * state and a changed `lr_config` takes effect at once.
+ * lr-updater.c: sets the learning rate before each iteration, from the configuration and the counters alone,
+ * so that a resumed run needs no state and a changed `lr_config` takes effect at once.
  */
 #include "config.h"
 
@@ -39,17 +39,22 @@ enum
   BY_RUNNER,
 };
 
+/* clang-format off */
+#define UPDATER_KEY(Struct, prefix, field, type_, deflt_, help_, ...) \
+  { .name = #field, .type = (type_), .offset = G_STRUCT_OFFSET (Struct, prefix field), .deflt = (deflt_), \
+    .help = (help_), ##__VA_ARGS__ }
 #define UPDATER_KEYS(Struct, prefix) \
-  { .name = "by_epoch", .type = RN_KEY_ENUM, .offset = G_STRUCT_OFFSET (Struct, prefix by_epoch), .deflt = "auto", .names = auto_names, \
-    .help = "progress counts epochs, not iterations; auto: as the runner does" }, \
-  { .name = "warmup", .type = RN_KEY_ENUM, .offset = G_STRUCT_OFFSET (Struct, prefix warmup), .deflt = "none", .names = warmup_names, \
-    .flags = RN_KEY_NULLABLE, .help = "how the first iterations approach the regular rate" }, \
-  { .name = "warmup_iters", .type = RN_KEY_INT, .offset = G_STRUCT_OFFSET (Struct, prefix warmup_iters), .deflt = "0", .min = 0, .max = 1e9, \
-    .help = "length of the warm-up in iterations, or epochs if warmup_by_epoch" }, \
-  { .name = "warmup_ratio", .type = RN_KEY_FLOAT, .offset = G_STRUCT_OFFSET (Struct, prefix warmup_ratio), .deflt = "0.1", .min = 1e-12, .max = 1, \
-    .help = "first rate over regular rate" }, \
-  { .name = "warmup_by_epoch", .type = RN_KEY_BOOL, .offset = G_STRUCT_OFFSET (Struct, prefix warmup_by_epoch), .deflt = "false", \
-    .help = "warmup_iters counts epochs" }
+  UPDATER_KEY (Struct, prefix, by_epoch, RN_KEY_ENUM, "auto", \
+               "progress counts epochs, not iterations; auto: as the runner does", .names = auto_names), \
+  UPDATER_KEY (Struct, prefix, warmup, RN_KEY_ENUM, "none", \
+               "how the first iterations approach the regular rate", .names = warmup_names, \
+               .flags = RN_KEY_NULLABLE), \
+  UPDATER_KEY (Struct, prefix, warmup_iters, RN_KEY_INT, "0", \
+               "length of the warm-up in iterations, or epochs if warmup_by_epoch", .min = 0, .max = 1e9), \
+  UPDATER_KEY (Struct, prefix, warmup_ratio, RN_KEY_FLOAT, "0.1", "first rate over regular rate", \
+               .min = 1e-12, .max = 1), \
+  UPDATER_KEY (Struct, prefix, warmup_by_epoch, RN_KEY_BOOL, "false", "warmup_iters counts epochs")
+/* clang-format on */
 
 static const RnKeySpec fixed_keys[] = {
   UPDATER_KEYS (LrUpdater, ),
@@ -58,10 +63,11 @@ static const RnKeySpec fixed_keys[] = {
 
 static const RnKeySpec step_keys[] = {
   UPDATER_KEYS (StepLrUpdater, updater.),
-  RN_KEY (StepLrUpdater, step, RN_KEY_NODE, NULL, "a number: a step every so many; a list of numbers: where the steps are",
-          .flags = RN_KEY_REQUIRED),
+  RN_KEY (StepLrUpdater, step, RN_KEY_NODE, NULL,
+          "a number: a step every so many; a list of numbers: where the steps are", .flags = RN_KEY_REQUIRED),
   RN_KEY (StepLrUpdater, gamma, RN_KEY_FLOAT, "0.1", "factor of a step", .min = 0, .max = 1e3),
-  RN_KEY (StepLrUpdater, min_lr, RN_KEY_FLOAT, "null", "no step goes below this rate", .min = 0, .max = 1e6, .flags = RN_KEY_NULLABLE),
+  RN_KEY (StepLrUpdater, min_lr, RN_KEY_FLOAT, "null", "no step goes below this rate", .min = 0, .max = 1e6,
+          .flags = RN_KEY_NULLABLE),
   RN_KEY_END,
 };
 
@@ -72,7 +78,8 @@ init (RnHook *hook, RnRunner *runner, GError **error)
 
   if (updater->warmup == RN_WARMUP_NONE || updater->warmup_iters > 0)
     return TRUE;
-  return rn_node_error (hook->config, error, "warmup: %s needs warmup_iters > 0", warmup_names[updater->warmup]);
+  return rn_node_error (hook->config, error, "warmup: %s needs warmup_iters > 0",
+                        warmup_names[updater->warmup]);
 }
 
 static gboolean
@@ -121,7 +128,8 @@ set_lr (const LrUpdater *updater, RnRunner *runner, double regular)
 static gint64
 get_progress (const LrUpdater *updater, const RnRunner *runner)
 {
-  gboolean by_epoch = updater->by_epoch == BY_RUNNER ? rn_runner_is_by_epoch (runner) : updater->by_epoch == BY_EPOCH;
+  gboolean by_epoch =
+      updater->by_epoch == BY_RUNNER ? rn_runner_is_by_epoch (runner) : updater->by_epoch == BY_EPOCH;
   return by_epoch ? rn_runner_epoch (runner) : rn_runner_iter (runner);
 }
 
@@ -144,23 +152,17 @@ step_before_train_iter (RnHook *hook, RnRunner *runner, GError **error)
     .min_lr = step->min_lr,
   };
 
-  set_lr (&step->updater, runner, rn_step_lr (&rule, get_progress (&step->updater, runner), rn_runner_base_lr (runner)));
+  set_lr (&step->updater, runner,
+          rn_step_lr (&rule, get_progress (&step->updater, runner), rn_runner_base_lr (runner)));
   return TRUE;
 }
 
-RN_HOOK_DEFINE (fixed_lr_updater, LrUpdater,
-                .name = "FixedLrUpdaterHook",
+RN_HOOK_DEFINE (fixed_lr_updater, LrUpdater, .name = "FixedLrUpdaterHook",
                 .summary = "lr_config.policy fixed: the optimizer's rate, after a warm-up",
-                .priority = RN_PRIORITY_VERY_HIGH,
-                .keys = fixed_keys,
-                .init = init,
+                .priority = RN_PRIORITY_VERY_HIGH, .keys = fixed_keys, .init = init,
                 .before_train_iter = fixed_before_train_iter);
 
-RN_HOOK_DEFINE (step_lr_updater, StepLrUpdater,
-                .name = "StepLrUpdaterHook",
+RN_HOOK_DEFINE (step_lr_updater, StepLrUpdater, .name = "StepLrUpdaterHook",
                 .summary = "lr_config.policy step: times gamma at each step",
-                .priority = RN_PRIORITY_VERY_HIGH,
-                .keys = step_keys,
-                .init = step_init,
-                .clear = step_clear,
+                .priority = RN_PRIORITY_VERY_HIGH, .keys = step_keys, .init = step_init, .clear = step_clear,
                 .before_train_iter = step_before_train_iter);

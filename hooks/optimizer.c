@@ -17,7 +17,8 @@ typedef struct
 } OptimizerHook;
 
 static const RnKeySpec clip_keys[] = {
-  RN_KEY (GradClip, max_norm, RN_KEY_FLOAT, NULL, "gradients are scaled down to this norm", .min = 1e-12, .max = 1e12, .flags = RN_KEY_REQUIRED),
+  RN_KEY (GradClip, max_norm, RN_KEY_FLOAT, NULL, "gradients are scaled down to this norm", .min = 1e-12,
+          .max = 1e12, .flags = RN_KEY_REQUIRED),
   RN_KEY (GradClip, norm_type, RN_KEY_FLOAT, "2", "the norm: 2", .min = 2, .max = 2),
   RN_KEY_END,
 };
@@ -25,9 +26,15 @@ static const RnKeySpec clip_keys[] = {
 static const char *const only_false[] = { "false", NULL };
 
 static const RnKeySpec keys[] = {
-  { .name = "grad_clip", .type = RN_KEY_MAP, .offset = G_STRUCT_OFFSET (OptimizerHook, clip), .keys = clip_keys,
-    .present = G_STRUCT_OFFSET (OptimizerHook, has_clip), .flags = RN_KEY_NULLABLE, .help = "bounds the norm over all gradients; null: no bound" },
-  RN_KEY (OptimizerHook, detect_anomalous_params, RN_KEY_ENUM, "false", "not in this release", .names = only_false),
+  { .name = "grad_clip",
+    .type = RN_KEY_MAP,
+    .offset = G_STRUCT_OFFSET (OptimizerHook, clip),
+    .keys = clip_keys,
+    .present = G_STRUCT_OFFSET (OptimizerHook, has_clip),
+    .flags = RN_KEY_NULLABLE,
+    .help = "bounds the norm over all gradients; null: no bound" },
+  RN_KEY (OptimizerHook, detect_anomalous_params, RN_KEY_ENUM, "false", "not in this release",
+          .names = only_false),
   RN_KEY_END,
 };
 
@@ -38,7 +45,8 @@ before_train_iter (RnHook *hook, RnRunner *runner, GError **error)
   return rn_runner_zero_grads (runner, error);
 }
 
-/* torch.nn.utils.clip_grad_norm_: times max_norm / (norm + 1e-6) where that is below 1. The norm in the log is the one before. */
+/* torch.nn.utils.clip_grad_norm_: times max_norm / (norm + 1e-6) where that is below 1. The norm in the log
+ * is the one before. */
 static gboolean
 clip (const OptimizerHook *self, RnRunner *runner, double *multiplier, GError **error)
 {
@@ -61,11 +69,7 @@ after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
          && rn_runner_step (runner, multiplier, error);
 }
 
-RN_HOOK_DEFINE (optimizer, OptimizerHook,
-                .name = "OptimizerHook",
+RN_HOOK_DEFINE (optimizer, OptimizerHook, .name = "OptimizerHook",
                 .summary = "backward pass, gradient clipping and optimizer step of each iteration",
-                .priority = RN_PRIORITY_ABOVE_NORMAL,
-                .needs = RN_NEEDS_GRADIENTS,
-                .keys = keys,
-                .before_train_iter = before_train_iter,
-                .after_train_iter = after_train_iter);
+                .priority = RN_PRIORITY_ABOVE_NORMAL, .needs = RN_NEEDS_GRADIENTS, .keys = keys,
+                .before_train_iter = before_train_iter, .after_train_iter = after_train_iter);

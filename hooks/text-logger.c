@@ -1,9 +1,10 @@
 /*
- * text-logger.c: MMCV's TextLoggerHook: a line for people every `interval` iterations, and the same as a JSON line in
- * work_dir/TIME.log.json.
+ * text-logger.c: MMCV's TextLoggerHook: a line for people every `interval` iterations, and the same as a JSON
+ * line in work_dir/TIME.log.json.
  *
- * Every epoch gets a line, be it shorter than the interval. The time to go counts evaluations and checkpoints too: it comes from a moving
- * mean of the wall-clock time between lines. A terminal also shows where the run is between two lines.
+ * Every epoch gets a line, be it shorter than the interval. The time to go counts evaluations and checkpoints
+ * too: it comes from a moving mean of the wall-clock time between lines. A terminal also shows where the run
+ * is between two lines.
  */
 #define G_LOG_DOMAIN "rn-hooks"
 #include "config.h"
@@ -14,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NEW_PART 0.3 /* of the newest span in the moving mean */
+#define NEW_PART 0.3     /* of the newest span in the moving mean */
 #define STATUS_US 200000 /* between two changes of the terminal's last line */
 
 typedef struct
@@ -24,11 +25,11 @@ typedef struct
   gboolean ignore_last;
   int by_epoch; /* index into auto_names */
   FILE *json;
-  gint64 last_line;     /* finished iterations at the line before */
-  gint64 clock_iter;    /* finished iterations when clock_us was read */
+  gint64 last_line;  /* finished iterations at the line before */
+  gint64 clock_iter; /* finished iterations when clock_us was read */
   gint64 clock_us;
-  double iter_s;        /* moving mean of the time of an iteration, all included; 0: none yet */
-  gint64 status_us;     /* when the terminal's last line was changed */
+  double iter_s;    /* moving mean of the time of an iteration, all included; 0: none yet */
+  gint64 status_us; /* when the terminal's last line was changed */
 } TextLogger;
 
 static const char *const auto_names[] = { "false", "true", "auto", NULL };
@@ -41,10 +42,12 @@ enum
 };
 
 static const RnKeySpec keys[] = {
-  RN_KEY (TextLogger, interval, RN_KEY_INT, "null", "iterations between two lines; null: log_config.interval", .min = 1, .max = 1e7,
-          .flags = RN_KEY_NULLABLE),
-  RN_KEY (TextLogger, ignore_last, RN_KEY_BOOL, "true", "no line for the rest at the end of an epoch, unless it is the epoch's only one"),
-  RN_KEY (TextLogger, by_epoch, RN_KEY_ENUM, "auto", "count within the epoch; auto: as the runner does", .names = auto_names),
+  RN_KEY (TextLogger, interval, RN_KEY_INT, "null", "iterations between two lines; null: log_config.interval",
+          .min = 1, .max = 1e7, .flags = RN_KEY_NULLABLE),
+  RN_KEY (TextLogger, ignore_last, RN_KEY_BOOL, "true",
+          "no line for the rest at the end of an epoch, unless it is the epoch's only one"),
+  RN_KEY (TextLogger, by_epoch, RN_KEY_ENUM, "auto", "count within the epoch; auto: as the runner does",
+          .names = auto_names),
   RN_KEY_END,
 };
 
@@ -100,7 +103,8 @@ static char *
 format_duration (double seconds)
 {
   gint64 s = (gint64) CLAMP (seconds, 0, 1e12), days = s / 86400;
-  g_autofree char *clock = g_strdup_printf ("%d:%02d:%02d", (int) (s / 3600 % 24), (int) (s / 60 % 60), (int) (s % 60));
+  g_autofree char *clock =
+      g_strdup_printf ("%d:%02d:%02d", (int) (s / 3600 % 24), (int) (s / 60 % 60), (int) (s % 60));
 
   if (days == 0)
     return g_steal_pointer (&clock);
@@ -111,7 +115,8 @@ format_duration (double seconds)
 static double
 recent_iter_s (const TextLogger *self, const RnRunner *runner, gint64 now)
 {
-  return (double) (now - self->clock_us) / 1e6 / (double) MAX (rn_runner_iter (runner) + 1 - self->clock_iter, 1);
+  return (double) (now - self->clock_us) / 1e6
+         / (double) MAX (rn_runner_iter (runner) + 1 - self->clock_iter, 1);
 }
 
 static void
@@ -131,7 +136,8 @@ add_mean (const char *name, double mean, gpointer user_data)
   rn_record_set_float (user_data, name, mean);
 }
 
-/* The means of the iterations since the last line; never further back than the interval, nor into the epoch before. */
+/* The means of the iterations since the last line; never further back than the interval, nor into the epoch
+ * before. */
 static RnRecord *
 make_means (const TextLogger *self, const RnRunner *runner)
 {
@@ -151,13 +157,16 @@ print_train (const TextLogger *self, RnRunner *runner, const RnRecord *means, do
   g_autofree char *eta = format_duration (eta_s);
 
   if (counts_epochs (self, runner))
-    g_string_append_printf (line, "Epoch [%" G_GINT64_FORMAT "][%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT "]\t", rn_runner_epoch (runner) + 1,
-                            rn_runner_inner_iter (runner) + 1, rn_runner_epoch_length (runner));
+    g_string_append_printf (line, "Epoch [%" G_GINT64_FORMAT "][%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT "]\t",
+                            rn_runner_epoch (runner) + 1, rn_runner_inner_iter (runner) + 1,
+                            rn_runner_epoch_length (runner));
   else
-    g_string_append_printf (line, "Iter [%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT "]\t", rn_runner_iter (runner) + 1, rn_runner_max_iters (runner));
+    g_string_append_printf (line, "Iter [%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT "]\t",
+                            rn_runner_iter (runner) + 1, rn_runner_max_iters (runner));
   g_string_append_printf (line, "lr: %.3e, eta: %s", rn_runner_lr (runner), eta);
   if (rn_record_is_float (means, "time"))
-    g_string_append_printf (line, ", time: %.3f, data_time: %.3f", rn_record_float (means, "time", 0), rn_record_float (means, "data_time", 0));
+    g_string_append_printf (line, ", time: %.3f, data_time: %.3f", rn_record_float (means, "time", 0),
+                            rn_record_float (means, "data_time", 0));
   g_string_append_printf (line, ", memory: %" G_GUINT64_FORMAT, peak >> 20);
   for (guint i = 0; i < rn_record_size (means); i++)
     {
@@ -169,7 +178,8 @@ print_train (const TextLogger *self, RnRunner *runner, const RnRecord *means, do
 }
 
 static gboolean
-json_train (TextLogger *self, RnRunner *runner, const RnRecord *means, double eta_s, guint64 current, guint64 peak, GError **error)
+json_train (TextLogger *self, RnRunner *runner, const RnRecord *means, double eta_s, guint64 current,
+            guint64 peak, GError **error)
 {
   g_autoptr (RnRecord) record = rn_record_new ();
   g_autoptr (GArray) lrs = rn_runner_group_lrs (runner);
@@ -186,7 +196,8 @@ json_train (TextLogger *self, RnRunner *runner, const RnRecord *means, double et
   rn_record_set_int (record, "memory", (gint64) (peak >> 20)); /* MiB */
   rn_record_set_int (record, "memory_current", (gint64) (current >> 20));
   for (guint i = 0; i < rn_record_size (means); i++)
-    rn_record_set_float (record, rn_record_name (means, i), rn_record_float (means, rn_record_name (means, i), 0));
+    rn_record_set_float (record, rn_record_name (means, i),
+                         rn_record_float (means, rn_record_name (means, i), 0));
   return write_json (self, record, error);
 }
 
@@ -216,8 +227,8 @@ log_scores (TextLogger *self, RnRunner *runner, GError **error)
   g_autoptr (RnRecord) record = rn_record_new ();
   rn_record_set_string (record, "mode", "val");
   if (counts_epochs (self, runner))
-    g_string_append_printf (line, "Epoch(val) [%" G_GINT64_FORMAT "][%" G_GINT64_FORMAT "]", rn_record_int (scores, "epoch", 0),
-                            rn_record_int (scores, "n_images", 0));
+    g_string_append_printf (line, "Epoch(val) [%" G_GINT64_FORMAT "][%" G_GINT64_FORMAT "]",
+                            rn_record_int (scores, "epoch", 0), rn_record_int (scores, "n_images", 0));
   else
     g_string_append_printf (line, "Iter(val) [%" G_GINT64_FORMAT "]", rn_record_int (scores, "iter", 0));
   for (guint i = 0, n = 0; i < rn_record_size (scores); i++)
@@ -225,7 +236,8 @@ log_scores (TextLogger *self, RnRunner *runner, GError **error)
       const char *name = rn_record_name (scores, i);
       if (rn_record_is_float (scores, name))
         {
-          g_string_append_printf (line, "%s%s: %.4f", n++ == 0 ? "\t" : ", ", name, rn_record_float (scores, name, 0));
+          g_string_append_printf (line, "%s%s: %.4f", n++ == 0 ? "\t" : ", ", name,
+                                  rn_record_float (scores, name, 0));
           rn_record_set_float (record, name, rn_record_float (scores, name, 0));
         }
       else
@@ -246,8 +258,9 @@ show_status (TextLogger *self, RnRunner *runner)
   double iter_s = self->iter_s > 0 ? self->iter_s : recent_iter_s (self, runner, now);
   gint64 iter = rn_runner_iter (runner) + 1, max = rn_runner_max_iters (runner);
   g_autofree char *eta = format_duration (iter_s * (double) (max - iter));
-  g_autofree char *text = g_strdup_printf ("iteration %" G_GINT64_FORMAT "/%" G_GINT64_FORMAT ", loss %.4f, %s to go", iter, max,
-                                           rn_runner_loss (runner, "loss"), eta);
+  g_autofree char *text =
+      g_strdup_printf ("iteration %" G_GINT64_FORMAT "/%" G_GINT64_FORMAT ", loss %.4f, %s to go", iter, max,
+                       rn_runner_loss (runner, "loss"), eta);
   rn_runner_show_status (runner, text);
 }
 
@@ -294,17 +307,9 @@ after_run (RnHook *hook, RnRunner *runner, GError **error)
   return TRUE;
 }
 
-RN_HOOK_DEFINE (text_logger, TextLogger,
-                .name = "TextLoggerHook",
+RN_HOOK_DEFINE (text_logger, TextLogger, .name = "TextLoggerHook",
                 .summary = "a line for people, and one of JSON, every so many iterations",
-                .priority = RN_PRIORITY_VERY_LOW,
-                .needs = RN_NEEDS_LOSS,
-                .keys = keys,
-                .init = init,
-                .clear = clear,
-                .save_state = save_state,
-                .load_state = load_state,
-                .before_run = before_run,
-                .after_train_iter = after_train_iter,
-                .after_train_epoch = after_train_epoch,
+                .priority = RN_PRIORITY_VERY_LOW, .needs = RN_NEEDS_LOSS, .keys = keys, .init = init,
+                .clear = clear, .save_state = save_state, .load_state = load_state, .before_run = before_run,
+                .after_train_iter = after_train_iter, .after_train_epoch = after_train_epoch,
                 .after_run = after_run);

@@ -37,7 +37,8 @@ rn_checkpoint_list_read (const char *work_dir, GError **error)
     return g_steal_pointer (&list);
   if (map == NULL || g_mapped_file_get_length (map) > MAX_LIST_BYTES)
     {
-      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "%s: %s", path, map == NULL ? cause->message : "too large");
+      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "%s: %s", path,
+                   map == NULL ? cause->message : "too large");
       return NULL;
     }
   g_autofree char *text = g_strndup (g_mapped_file_get_contents (map), g_mapped_file_get_length (map));
@@ -100,7 +101,8 @@ push_front (GPtrArray *list, const char *entry)
 }
 
 gboolean
-rn_checkpoint_list_add (GPtrArray *list, const char *work_dir, const char *entry, gint64 max_keep, GError **error)
+rn_checkpoint_list_add (GPtrArray *list, const char *work_dir, const char *entry, gint64 max_keep,
+                        GError **error)
 {
   push_front (list, entry);
   if (!write_list (list, work_dir, error))

@@ -30,7 +30,8 @@ set_counters (RnRunner *runner, RnSafetensorsWriter *writer)
   set_record (writer, RN_CHECKPOINT_COUNTERS, record);
 }
 
-/* Batches and augmentations are functions of (seed, epoch, position), so this is all the state that data and random numbers have. */
+/* Batches and augmentations are functions of (seed, epoch, position), so this is all the state that data and
+ * random numbers have. */
 static void
 set_sampler (RnRunner *runner, RnSafetensorsWriter *writer)
 {
@@ -50,7 +51,8 @@ set_log (RnRunner *runner, RnSafetensorsWriter *writer)
   for (guint i = 0; i < rn_log_buffer_size (runner->log); i++)
     {
       g_autoptr (RnRecord) window = rn_log_buffer_save (runner->log, i);
-      g_autofree char *key = g_strdup_printf (RN_CHECKPOINT_LOG "%04u/%s", i, rn_log_buffer_name (runner->log, i));
+      g_autofree char *key =
+          g_strdup_printf (RN_CHECKPOINT_LOG "%04u/%s", i, rn_log_buffer_name (runner->log, i));
       set_record (writer, key, window);
     }
 }
@@ -85,7 +87,8 @@ static gboolean
 save_regular (RnRunner *runner, const RnCheckpointRequest *request, GError **error)
 {
   g_autofree char *dir = request->dir != NULL ? g_canonicalize_filename (request->dir, NULL) : NULL;
-  g_autofree char *entry = dir != NULL ? g_build_filename (dir, request->name, NULL) : g_strdup (request->name);
+  g_autofree char *entry =
+      dir != NULL ? g_build_filename (dir, request->name, NULL) : g_strdup (request->name);
   g_autofree char *path = rn_checkpoint_list_path (runner->work_dir, entry);
 
   if (dir != NULL && g_mkdir_with_parents (dir, 0777) != 0)

@@ -1,17 +1,18 @@
 /*
- * checkpoint.h: what a checkpoint holds, beside the tensors: texts in the safetensors metadata, JSON records unless said otherwise.
+ * checkpoint.h: what a checkpoint holds, beside the tensors: texts in the safetensors metadata, JSON records
+ * unless said otherwise.
  *
  * Readers must take no text on trust.
  */
 #ifndef RUNNER_CHECKPOINT_H
 #define RUNNER_CHECKPOINT_H
 
-#define RN_CHECKPOINT_FORMAT "format"             /* plain text: */
+#define RN_CHECKPOINT_FORMAT "format" /* plain text: */
 #define RN_CHECKPOINT_FORMAT_NAME "runner-checkpoint-1"
-#define RN_CHECKPOINT_COUNTERS "counters"         /* iter, epoch, inner_iter, opt_step: what is finished */
-#define RN_CHECKPOINT_SAMPLER "sampler"           /* seed, epoch, next_batch, batch_size, epoch_length */
-#define RN_CHECKPOINT_LOG "log/"                  /* and NNNN/NAME: a window of the log buffer, numbered in order */
-#define RN_CHECKPOINT_CONFIG "config"             /* plain text: YAML, resolved */
-#define RN_CHECKPOINT_DEVICE "device"             /* plain text */
+#define RN_CHECKPOINT_COUNTERS "counters" /* iter, epoch, inner_iter, opt_step: what is finished */
+#define RN_CHECKPOINT_SAMPLER "sampler"   /* seed, epoch, next_batch, batch_size, epoch_length */
+#define RN_CHECKPOINT_LOG "log/"          /* and NNNN/NAME: a window of the log buffer, numbered in order */
+#define RN_CHECKPOINT_CONFIG "config"     /* plain text: YAML, resolved */
+#define RN_CHECKPOINT_DEVICE "device"     /* plain text */
 
 #endif

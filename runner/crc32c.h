@@ -1,4 +1,5 @@
-/* crc32c.h: the Castagnoli checksum (RFC 3720, appendix B.4), which tells a damaged checkpoint from a whole one. */
+/* crc32c.h: the Castagnoli checksum (RFC 3720, appendix B.4), which tells a damaged checkpoint from a whole
+ * one. */
 #ifndef RUNNER_CRC32C_H
 #define RUNNER_CRC32C_H
 

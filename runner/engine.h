@@ -1,6 +1,6 @@
 /*
- * engine.h: the handles that the built-in hooks turn: optimizer, evaluation, checkpoints, log. Unlike hook.h, it may change with any
- * release.
+ * engine.h: the handles that the built-in hooks turn: optimizer, evaluation, checkpoints, log. Unlike hook.h,
+ * it may change with any release.
  */
 #ifndef RUNNER_ENGINE_H
 #define RUNNER_ENGINE_H
@@ -69,36 +69,41 @@ RN_API void rn_evaluation_clear (RnEvaluation *evaluation);
 RN_API char *rn_evaluation_table (const RnEvaluation *evaluation, const char *const *class_names);
 
 RN_API gboolean rn_runner_can_evaluate (const RnRunner *runner); /* there is a validation set */
-/* Runs the validation set through the model. FALSE without error when a signal broke it off. @result is filled on success only. */
-RN_API gboolean rn_runner_evaluate (RnRunner *runner, const RnEvalOptions *options, RnEvaluation *result, GError **error);
+/* Runs the validation set through the model. FALSE without error when a signal broke it off. @result is
+ * filled on success only. */
+RN_API gboolean rn_runner_evaluate (RnRunner *runner, const RnEvalOptions *options, RnEvaluation *result,
+                                    GError **error);
 RN_API int rn_runner_num_classes (const RnRunner *runner); /* of the model's head */
 
 /* ---- Checkpoints ---- */
 
 typedef struct
 {
-  const char *dir;           /* NULL: work_dir */
-  char *name;                /* file name without folder */
+  const char *dir;  /* NULL: work_dir */
+  const char *name; /* file name without folder */
   gboolean save_optimizer;
-  gint64 max_keep;           /* files of this kind to keep, the new one included; 0: all */
-  gboolean is_best;          /* kept apart: does not count for max_keep, is not what a resume takes */
-  char *replaces;            /* (nullable) file name in the same folder, deleted once the new one is safe */
+  gint64 max_keep;      /* files of this kind to keep, the new one included; 0: all */
+  gboolean is_best;     /* kept apart: does not count for max_keep, is not what a resume takes */
+  const char *replaces; /* (nullable) file name in the same folder, deleted once the new one is safe */
 } RnCheckpointRequest;
 
 /*
- * Asks for a checkpoint. It is written when all hooks of the stage have run and the counters have moved, so that it holds the result of an
- * evaluation in the same stage, and iter = finished iterations. @request is copied. A failure stops the run in @hook's name.
+ * Asks for a checkpoint. It is written when all hooks of the stage have run and the counters have moved, so
+ * that it holds the result of an evaluation in the same stage, and iter = finished iterations. @request is
+ * copied. A failure stops the run in @hook's name.
  */
 RN_API void rn_runner_request_checkpoint (RnRunner *runner, RnHook *hook, const RnCheckpointRequest *request);
 
 /* ---- Log ---- */
 
-RN_API gint64 rn_runner_log_interval (const RnRunner *runner); /* of log_config: for loggers without one of their own */
+/* Of log_config: for loggers without one of their own. */
+RN_API gint64 rn_runner_log_interval (const RnRunner *runner);
 /* What is kept of every logged value; at least @n_iters iterations. Call it in init. */
 RN_API void rn_runner_reserve_log (RnRunner *runner, gint64 n_iters);
 /* Called once for each value of the last @n_iters iterations, with their mean, in the order of first use. */
 typedef void (*RnLogFunc) (const char *name, double mean, gpointer user_data);
-RN_API void rn_runner_foreach_log (const RnRunner *runner, gint64 n_iters, RnLogFunc func, gpointer user_data);
+RN_API void rn_runner_foreach_log (const RnRunner *runner, gint64 n_iters, RnLogFunc func,
+                                   gpointer user_data);
 /* The line that a JSON log of this run starts with: what was run, with what, from where. (transfer full) */
 RN_API RnRecord *rn_runner_describe (const RnRunner *runner);
 /* "20240501_123000": when the run was started; names its log files. Lent. */

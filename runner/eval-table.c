@@ -56,10 +56,12 @@ make_rows (const RnIouScore *score, const char *const *class_names)
     {
       const RnClassScore *c = &g_array_index (score->classes, RnClassScore, i);
       Row row = { g_utf8_make_valid (class_names[i], -1), g_strdup_printf ("%" G_GINT64_FORMAT, c->n_gts),
-                  g_strdup_printf ("%" G_GINT64_FORMAT, c->n_dets), g_strdup_printf ("%.3f", c->recall), g_strdup_printf ("%.3f", c->ap) };
+                  g_strdup_printf ("%" G_GINT64_FORMAT, c->n_dets), g_strdup_printf ("%.3f", c->recall),
+                  g_strdup_printf ("%.3f", c->ap) };
       g_array_append_val (rows, row);
     }
-  Row mean = { g_strdup ("mAP"), g_strdup (""), g_strdup (""), g_strdup (""), g_strdup_printf ("%.3f", score->map) };
+  Row mean = { g_strdup ("mAP"), g_strdup (""), g_strdup (""), g_strdup (""),
+               g_strdup_printf ("%.3f", score->map) };
   g_array_append_val (rows, mean);
   return rows;
 }

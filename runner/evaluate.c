@@ -78,8 +78,8 @@ unref_detections (GArray **detections, int n)
 }
 
 static gboolean
-run_batch (RnPrograms *programs, const RnDataset *dataset, const RnBatch *batch, GPtrArray *evals, Truth *truth, RnDetectionFunc func,
-           gpointer user_data, GError **error)
+run_batch (RnPrograms *programs, const RnDataset *dataset, const RnBatch *batch, GPtrArray *evals,
+           Truth *truth, RnDetectionFunc func, gpointer user_data, GError **error)
 {
   g_autofree GArray **detections = g_new0 (GArray *, batch->n);
   gboolean is_ok = TRUE;
@@ -104,8 +104,8 @@ show_progress (int64_t done, int64_t total)
 }
 
 static gboolean
-run_all (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, GPtrArray *evals, RnDetectionFunc func, gpointer user_data,
-         GError **error)
+run_all (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, GPtrArray *evals,
+         RnDetectionFunc func, gpointer user_data, GError **error)
 {
   Truth truth;
   gboolean is_ok = TRUE;
@@ -114,7 +114,8 @@ run_all (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, GPtrA
 
   truth_init (&truth);
   rn_loader_start (loader, 0, 0);
-  for (int64_t i = 1; is_ok && rn_signals_pending () == 0 && (batch = rn_loader_next (loader, &cause)) != NULL; i++)
+  for (int64_t i = 1;
+       is_ok && rn_signals_pending () == 0 && (batch = rn_loader_next (loader, &cause)) != NULL; i++)
     {
       is_ok = run_batch (programs, dataset, batch, evals, &truth, func, user_data, &cause);
       rn_loader_release (loader, batch);
@@ -143,7 +144,8 @@ finish (GPtrArray *evals, const RnEvalOptions *options, int n_classes, RnEvaluat
   result->map = 0;
   for (guint i = 0; i < evals->len; i++)
     {
-      RnIouScore score = { .iou_thr = options->iou_thrs[i], .classes = g_array_new (FALSE, FALSE, sizeof (RnClassScore)) };
+      RnIouScore score = { .iou_thr = options->iou_thrs[i],
+                           .classes = g_array_new (FALSE, FALSE, sizeof (RnClassScore)) };
       score.map = rn_ap_eval_finish (g_ptr_array_index (evals, i), table);
       for (int k = 0; k < n_classes; k++)
         {
@@ -156,8 +158,8 @@ finish (GPtrArray *evals, const RnEvalOptions *options, int n_classes, RnEvaluat
 }
 
 gboolean
-rn_evaluate (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, const RnEvalOptions *options, RnDetectionFunc func,
-             gpointer user_data, RnEvaluation *result, GError **error)
+rn_evaluate (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, const RnEvalOptions *options,
+             RnDetectionFunc func, gpointer user_data, RnEvaluation *result, GError **error)
 {
   int n_classes = rn_model_num_classes (rn_programs_model (programs));
   RnApMode mode = options->mode == RN_EVAL_11POINTS ? RN_AP_11POINTS

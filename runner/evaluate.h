@@ -9,7 +9,8 @@
 G_BEGIN_DECLS
 
 /* Gets the detections (of RnDetection, lent) of each image, in order. May be NULL. */
-typedef gboolean (*RnDetectionFunc) (const RnSampleMeta *meta, const GArray *detections, gpointer user_data, GError **error);
+typedef gboolean (*RnDetectionFunc) (const RnSampleMeta *meta, const GArray *detections, gpointer user_data,
+                                     GError **error);
 
 /**
  * rn_evaluate:
@@ -18,8 +19,9 @@ typedef gboolean (*RnDetectionFunc) (const RnSampleMeta *meta, const GArray *det
  *
  * Returns: FALSE with @error, or FALSE without it when rn_signals_pending broke it off
  */
-gboolean rn_evaluate (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, const RnEvalOptions *options, RnDetectionFunc func,
-                      gpointer user_data, RnEvaluation *result, GError **error);
+gboolean rn_evaluate (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader,
+                      const RnEvalOptions *options, RnDetectionFunc func, gpointer user_data,
+                      RnEvaluation *result, GError **error);
 
 G_END_DECLS
 

@@ -32,8 +32,8 @@ struct _RnHookList
 };
 
 static const char *const stage_names[] = {
-  "before_run",     "before_train_epoch", "before_train_iter", "after_train_iter", "after_train_epoch",
-  "before_val_epoch", "before_val_iter",  "after_val_iter",    "after_val_epoch",  "after_run",
+  "before_run",       "before_train_epoch", "before_train_iter", "after_train_iter", "after_train_epoch",
+  "before_val_epoch", "before_val_iter",    "after_val_iter",    "after_val_epoch",  "after_run",
 };
 G_STATIC_ASSERT (G_N_ELEMENTS (stage_names) == RN_STAGE_COUNT);
 
@@ -42,14 +42,10 @@ static const struct
   const char *name;
   int value;
 } priorities[] = {
-  { "HIGHEST", RN_PRIORITY_HIGHEST },
-  { "VERY_HIGH", RN_PRIORITY_VERY_HIGH },
-  { "HIGH", RN_PRIORITY_HIGH },
-  { "ABOVE_NORMAL", RN_PRIORITY_ABOVE_NORMAL },
-  { "NORMAL", RN_PRIORITY_NORMAL },
-  { "BELOW_NORMAL", RN_PRIORITY_BELOW_NORMAL },
-  { "LOW", RN_PRIORITY_LOW },
-  { "VERY_LOW", RN_PRIORITY_VERY_LOW },
+  { "HIGHEST", RN_PRIORITY_HIGHEST }, { "VERY_HIGH", RN_PRIORITY_VERY_HIGH },
+  { "HIGH", RN_PRIORITY_HIGH },       { "ABOVE_NORMAL", RN_PRIORITY_ABOVE_NORMAL },
+  { "NORMAL", RN_PRIORITY_NORMAL },   { "BELOW_NORMAL", RN_PRIORITY_BELOW_NORMAL },
+  { "LOW", RN_PRIORITY_LOW },         { "VERY_LOW", RN_PRIORITY_VERY_LOW },
   { "LOWEST", RN_PRIORITY_LOWEST },
 };
 
@@ -75,10 +71,11 @@ static const RnKeySpec no_keys[] = { RN_KEY_END };
 gboolean
 rn_hook_register (const RnHookDesc *desc, GError **error)
 {
-  if (desc->abi >> 16 != RN_HOOK_ABI_MAJOR || desc->abi > RN_HOOK_ABI || desc->struct_size < G_STRUCT_OFFSET (RnHookDesc, before_run)
+  if (desc->abi >> 16 != RN_HOOK_ABI_MAJOR || desc->abi > RN_HOOK_ABI
+      || desc->struct_size < G_STRUCT_OFFSET (RnHookDesc, before_run)
       || desc->instance_size < sizeof (RnHook))
-    return rn_hook_error (error, "a hook of ABI %u.%u, this program has %u.%u", desc->abi >> 16, desc->abi & 0xffff, RN_HOOK_ABI_MAJOR,
-                          RN_HOOK_ABI_MINOR);
+    return rn_hook_error (error, "a hook of ABI %u.%u, this program has %u.%u", desc->abi >> 16,
+                          desc->abi & 0xffff, RN_HOOK_ABI_MAJOR, RN_HOOK_ABI_MINOR);
 
   HookClass *class = g_new0 (HookClass, 1); /* lives as long as the registry */
   memcpy (&class->desc, desc, MIN (desc->struct_size, sizeof class->desc));
@@ -174,8 +171,10 @@ read_priority (const RnNode *node, int *priority, GError **error)
           *priority = priorities[i].value;
           return TRUE;
         }
-  return rn_node_error (node, error, "must be a number from 0 to 100, or one of HIGHEST, VERY_HIGH, HIGH, ABOVE_NORMAL, NORMAL, BELOW_NORMAL, "
-                                     "LOW, VERY_LOW, LOWEST");
+  return rn_node_error (node, error,
+                        "must be a number from 0 to 100, or one of HIGHEST, VERY_HIGH, HIGH, ABOVE_NORMAL, "
+                        "NORMAL, BELOW_NORMAL, "
+                        "LOW, VERY_LOW, LOWEST");
 }
 
 static char *
@@ -188,7 +187,8 @@ make_label (const RnHookList *list, const char *name)
 }
 
 gboolean
-rn_hook_list_add (RnHookList *list, const RnNode *config, const char *deflt_type, const char *const *skip, GError **error)
+rn_hook_list_add (RnHookList *list, const RnNode *config, const char *deflt_type, const char *const *skip,
+                  GError **error)
 {
   g_autoptr (GPtrArray) skipped = g_ptr_array_new ();
   for (; skip != NULL && *skip != NULL; skip++)
@@ -198,7 +198,8 @@ rn_hook_list_add (RnHookList *list, const RnNode *config, const char *deflt_type
 
   const RnComponent *component;
   rn_hooks_register ();
-  RnHook *hook = rn_component_new (rn_registry_family ("hook"), config, deflt_type, (const char *const *) skipped->pdata, &component, error);
+  RnHook *hook = rn_component_new (rn_registry_family ("hook"), config, deflt_type,
+                                   (const char *const *) skipped->pdata, &component, error);
   if (hook == NULL)
     return FALSE;
 
@@ -217,7 +218,8 @@ rn_hook_list_add (RnHookList *list, const RnNode *config, const char *deflt_type
     }
 
   guint place = list->slots->len;
-  while (place > 0 && ((const Slot *) g_ptr_array_index (list->slots, place - 1))->hook->priority > hook->priority)
+  while (place > 0
+         && ((const Slot *) g_ptr_array_index (list->slots, place - 1))->hook->priority > hook->priority)
     place--;
   g_ptr_array_insert (list->slots, (gint) place, slot);
   return TRUE;
@@ -288,7 +290,8 @@ rn_hook_list_describe (const RnHookList *list, RnStage stage)
     {
       const Slot *slot = g_ptr_array_index (list->slots, i);
       if (slot->calls[stage] != NULL)
-        g_string_append_printf (text, "%s%s (%d)", text->len > 0 ? ", " : "", slot->class->desc.name, slot->hook->priority);
+        g_string_append_printf (text, "%s%s (%d)", text->len > 0 ? ", " : "", slot->class->desc.name,
+                                slot->hook->priority);
     }
   return text->len > 0 ? g_strdup (text->str) : NULL;
 }

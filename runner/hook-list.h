@@ -12,7 +12,8 @@ typedef struct _RnHookList RnHookList;
 /* Registers the built-in hooks in the family "hook". May be called again. */
 void rn_hooks_register (void);
 
-/* Adds a hook to the family. @desc is copied as far as it goes, its strings and keys are lent for ever. Checks ABI and name. */
+/* Adds a hook to the family. @desc is copied as far as it goes, its strings and keys are lent for ever.
+ * Checks ABI and name. */
 gboolean rn_hook_register (const RnHookDesc *desc, GError **error);
 
 RnHookList *rn_hook_list_new (void);
@@ -21,11 +22,13 @@ void rn_hook_list_free (RnHookList *list);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnHookList, rn_hook_list_free)
 
 /*
- * Makes the hook that @config describes (NULL: all defaults) and puts it behind those of the same or a smaller priority. @deflt_type stands
- * in for a missing `type`. @skip (may be NULL): keys that somebody else reads. The key `priority` (0 to 100, or MMCV's name of one) wins
- * over the hook's own. @config must outlive the list.
+ * Makes the hook that @config describes (NULL: all defaults) and puts it behind those of the same or a
+ * smaller priority. @deflt_type stands in for a missing `type`. @skip (may be NULL): keys that somebody else
+ * reads. The key `priority` (0 to 100, or MMCV's name of one) wins over the hook's own. @config must outlive
+ * the list.
  */
-gboolean rn_hook_list_add (RnHookList *list, const RnNode *config, const char *deflt_type, const char *const *skip, GError **error);
+gboolean rn_hook_list_add (RnHookList *list, const RnNode *config, const char *deflt_type,
+                           const char *const *skip, GError **error);
 
 /* init of every hook, in order; each once. */
 gboolean rn_hook_list_init (RnHookList *list, RnRunner *runner, GError **error);

@@ -1,16 +1,20 @@
 /*
  * hook.h: what a hook is, and what it may ask the runner.
  *
- * A hook is a struct with RnHook as its first member, a table of keys that fills the rest from the configuration, and a function for
- * each stage of the run that it cares about:
+ * A hook is a struct with RnHook as its first member, a table of keys that fills the rest from the
+ * configuration, and a function for each stage of the run that it cares about:
  *
- *     typedef struct { RnHook hook; gint64 interval; } Greeter;
- *     static const RnKeySpec keys[] = { RN_KEY (Greeter, interval, RN_KEY_INT, "10", "iterations"), RN_KEY_END };
- *     static gboolean greet (RnHook *hook, RnRunner *runner, GError **error) { ... return TRUE; }
- *     RN_HOOK_DEFINE (greeter, Greeter, .name = "GreeterHook", .keys = keys, .after_train_iter = greet);
+ * |[
+ *   typedef struct { RnHook hook; gint64 every; } Greeter;
+ *   static const RnKeySpec keys[] = {
+ *     RN_KEY (Greeter, every, RN_KEY_INT, "10", "iterations between two greetings"), RN_KEY_END
+ *   };
+ *   static gboolean greet (RnHook *hook, RnRunner *runner, GError **error) { ... return TRUE; }
+ *   RN_HOOK_DEFINE (greeter, Greeter, .name = "GreeterHook", .keys = keys, .after_train_iter = greet);
+ * ]|
  *
- * Everything here keeps its meaning and its binary form within one major number of RN_HOOK_ABI: members are only appended. All hooks run
- * in the main thread.
+ * Everything here keeps its meaning and its binary form within one major number of RN_HOOK_ABI: members are
+ * only appended. All hooks run in the main thread.
  */
 #ifndef RUNNER_HOOK_H
 #define RUNNER_HOOK_H
@@ -33,13 +37,14 @@ typedef struct _RnHook RnHook;
 typedef struct _RnHookDesc RnHookDesc;
 typedef struct _RnRecord RnRecord;
 
-/* In the order in which a run reaches them. A run counted in iterations has epochs too: each pass of the data is one. */
+/* In the order in which a run reaches them. A run counted in iterations has epochs too: each pass of the data
+ * is one. */
 typedef enum
 {
   RN_STAGE_BEFORE_RUN,
   RN_STAGE_BEFORE_TRAIN_EPOCH,
   RN_STAGE_BEFORE_TRAIN_ITER, /* before the forward pass: lr and gradient scale are set here */
-  RN_STAGE_AFTER_TRAIN_ITER,  /* after the forward pass: the optimizer hook runs backward pass and step here */
+  RN_STAGE_AFTER_TRAIN_ITER, /* after the forward pass: the optimizer hook runs backward pass and step here */
   RN_STAGE_AFTER_TRAIN_EPOCH,
   RN_STAGE_BEFORE_VAL_EPOCH,
   RN_STAGE_BEFORE_VAL_ITER,
@@ -90,14 +95,16 @@ struct _RnHookDesc
 {
   guint32 abi, struct_size; /* these three are set by RN_HOOK_DEFINE */
   gsize instance_size;
-  const char *name;         /* the value of `type:`, [A-Za-z][A-Za-z0-9_]* */
+  const char *name; /* the value of `type:`, [A-Za-z][A-Za-z0-9_]* */
   const char *version, *license;
-  const char *summary;      /* one line */
-  int priority;             /* the key `priority` of the configuration wins; 0 stands for RN_PRIORITY_NORMAL */
-  guint needs;              /* RN_NEEDS_* bits */
+  const char *summary; /* one line */
+  int priority;        /* the key `priority` of the configuration wins; 0 stands for RN_PRIORITY_NORMAL */
+  guint needs;         /* RN_NEEDS_* bits */
   const RnKeySpec *keys;
-  RnHookFunc init;          /* once, after the keys are filled and all of the run is built, before a checkpoint is loaded */
-  void (*clear) (RnHook *hook); /* frees what init made; the keys' strings and lists are the runner's to free */
+  /* Once, after the keys are filled and all of the run is built, before a checkpoint is loaded. */
+  RnHookFunc init;
+  /* Frees what init made; the keys' strings and lists are the runner's to free. */
+  void (*clear) (RnHook *hook);
   /* State that a resumed run needs. It is kept in checkpoints as one JSON object. */
   void (*save_state) (RnHook *hook, RnRecord *state);
   gboolean (*load_state) (RnHook *hook, const RnRecord *state, GError **error);
@@ -111,22 +118,29 @@ struct _RnHookDesc
 };
 
 /* Defines the descriptor rn_hook_desc_IDENT of a hook whose struct is @Struct. */
-#define RN_HOOK_DEFINE(ident, Struct, ...) \
-  extern const RnHookDesc rn_hook_desc_##ident; \
-  const RnHookDesc rn_hook_desc_##ident = { .abi = RN_HOOK_ABI, .struct_size = sizeof (RnHookDesc), \
-                                            .instance_size = sizeof (Struct), __VA_ARGS__ }
+#define RN_HOOK_DEFINE(ident, Struct, ...)                                                                \
+  extern const RnHookDesc rn_hook_desc_##ident;                                                           \
+  const RnHookDesc rn_hook_desc_##ident = {                                                               \
+    .abi = RN_HOOK_ABI, .struct_size = sizeof (RnHookDesc), .instance_size = sizeof (Struct), __VA_ARGS__ \
+  }
 
 /* ---- Where the run stands ---- */
 
-/* Finished training iterations. Inside before_train_iter and after_train_iter: the 0-based number of the running one. */
+/* Finished training iterations; in before_train_iter and after_train_iter: the running one, from 0. */
 RN_API gint64 rn_runner_iter (const RnRunner *runner);
-RN_API gint64 rn_runner_epoch (const RnRunner *runner);      /* finished passes of the data; inside one: its 0-based number */
-RN_API gint64 rn_runner_inner_iter (const RnRunner *runner); /* as iter, but counted from the start of the epoch */
-RN_API gint64 rn_runner_opt_step (const RnRunner *runner);   /* performed optimizer steps */
+/* Finished passes of the data; inside one: its number, from 0. */
+RN_API gint64 rn_runner_epoch (const RnRunner *runner);
+/* As iter, but counted from the start of the epoch. */
+RN_API gint64 rn_runner_inner_iter (const RnRunner *runner);
+/* Performed optimizer steps. */
+RN_API gint64 rn_runner_opt_step (const RnRunner *runner);
 RN_API gint64 rn_runner_max_iters (const RnRunner *runner);
-RN_API gint64 rn_runner_max_epochs (const RnRunner *runner);   /* in a run counted in iterations: passes begun by its end */
-RN_API gint64 rn_runner_epoch_length (const RnRunner *runner); /* iterations of one pass of the data */
-RN_API gboolean rn_runner_is_by_epoch (const RnRunner *runner); /* EpochBasedRunner */
+/* In a run counted in iterations: passes that are begun by its end. */
+RN_API gint64 rn_runner_max_epochs (const RnRunner *runner);
+/* Iterations of one pass of the data. */
+RN_API gint64 rn_runner_epoch_length (const RnRunner *runner);
+/* EpochBasedRunner? */
+RN_API gboolean rn_runner_is_by_epoch (const RnRunner *runner);
 
 /* MMCV's helpers, for use inside after_train_iter and after_train_epoch: n > 0 and (counter + 1) % n == 0. */
 RN_API gboolean rn_runner_every_n_epochs (const RnRunner *runner, gint64 n);
@@ -136,14 +150,17 @@ RN_API gboolean rn_runner_is_end_of_epoch (const RnRunner *runner);
 RN_API gboolean rn_runner_is_last_iter (const RnRunner *runner);
 RN_API gboolean rn_runner_is_last_epoch (const RnRunner *runner);
 
-RN_API const char *rn_runner_work_dir (const RnRunner *runner);             /* lent */
-RN_API const char *const *rn_runner_class_names (const RnRunner *runner);   /* of the training set, NULL-ended; lent */
-RN_API const RnBatch *rn_runner_batch (const RnRunner *runner);             /* the current one; NULL outside an iteration */
+RN_API const char *rn_runner_work_dir (const RnRunner *runner); /* lent */
+/* Of the training set, NULL-ended; lent. */
+RN_API const char *const *rn_runner_class_names (const RnRunner *runner);
+/* The current one; NULL outside an iteration. */
+RN_API const RnBatch *rn_runner_batch (const RnRunner *runner);
 /* A loss of the forward pass just done: "loss", "loss_cls", ...; NAN if there is none of that name. */
 RN_API double rn_runner_loss (const RnRunner *runner, const char *name);
 RN_API double rn_runner_lr (const RnRunner *runner); /* of the first parameter group */
 
-/* Adds a value to the log; lines show the mean over their iterations. Names are kept: loss, loss_* and *_time are the runner's. */
+/* Adds a value to the log; lines show the mean over their iterations. Names are kept: loss, loss_* and *_time
+ * are the runner's. */
 RN_API void rn_runner_log (RnRunner *runner, const char *name, double value);
 /* Ends the run after this iteration; a checkpoint is saved. */
 RN_API void rn_runner_stop (RnRunner *runner);
@@ -166,14 +183,17 @@ RN_API gboolean rn_record_is_float (const RnRecord *record, const char *name);
 /* An absent name, or one of another kind, gives @deflt or NULL. An int may be read as a float. */
 RN_API gint64 rn_record_int (const RnRecord *record, const char *name, gint64 deflt);
 RN_API double rn_record_float (const RnRecord *record, const char *name, double deflt);
-RN_API const char *rn_record_string (const RnRecord *record, const char *name);              /* lent */
-RN_API const double *rn_record_floats (const RnRecord *record, const char *name, gsize *n); /* lent; *n is 0 if absent */
+/* Lent. */
+RN_API const char *rn_record_string (const RnRecord *record, const char *name);
+/* Lent; *@n is 0 if there is none. */
+RN_API const double *rn_record_floats (const RnRecord *record, const char *name, gsize *n);
 
 /**
  * rn_record_to_json:
  * @digits: significant digits of floats; 17 keep every bit
  *
- * Strict JSON on one line. JSON has no NaN and no infinity: these become null, and "non_finite" lists their names.
+ * Strict JSON on one line. JSON has no NaN and no infinity: these become null, and "non_finite" lists their
+ * names.
  *
  * Returns: (transfer full)
  */

@@ -96,7 +96,8 @@ rn_log_buffer_push (RnLogBuffer *buffer, const char *name, gint64 iter, double v
 }
 
 void
-rn_log_buffer_foreach (const RnLogBuffer *buffer, gint64 end, gint64 n_iters, RnLogFunc func, gpointer user_data)
+rn_log_buffer_foreach (const RnLogBuffer *buffer, gint64 end, gint64 n_iters, RnLogFunc func,
+                       gpointer user_data)
 {
   for (guint w = 0; w < buffer->windows->len; w++)
     {

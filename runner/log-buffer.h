@@ -1,8 +1,8 @@
 /*
  * log-buffer.h: the last values of everything that is logged, by name and iteration.
  *
- * A mean is taken over iterations, not over entries: a value that is logged once in a while does not reach further back than the others.
- * Each name has a ring of its own, so the memory does not grow with the run.
+ * A mean is taken over iterations, not over entries: a value that is logged once in a while does not reach
+ * further back than the others. Each name has a ring of its own, so the memory does not grow with the run.
  */
 #ifndef RUNNER_LOG_BUFFER_H
 #define RUNNER_LOG_BUFFER_H
@@ -21,8 +21,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnLogBuffer, rn_log_buffer_free)
 void rn_log_buffer_reserve (RnLogBuffer *buffer, gint64 n_iters);
 /* @iter: 0-based number of the iteration; must not go back for a name. */
 void rn_log_buffer_push (RnLogBuffer *buffer, const char *name, gint64 iter, double value);
-/* Means over the iterations [@end - @n_iters, @end), for names that have a value there, in the order of first use. */
-void rn_log_buffer_foreach (const RnLogBuffer *buffer, gint64 end, gint64 n_iters, RnLogFunc func, gpointer user_data);
+/* Means over the iterations [@end - @n_iters, @end), for names that have a value there, in the order of first
+ * use. */
+void rn_log_buffer_foreach (const RnLogBuffer *buffer, gint64 end, gint64 n_iters, RnLogFunc func,
+                            gpointer user_data);
 
 /* Names in the order of first use. Lent. */
 guint rn_log_buffer_size (const RnLogBuffer *buffer);

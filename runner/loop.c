@@ -1,9 +1,10 @@
 /*
  * loop.c: the loop of a run.
  *
- * Where a run stands is (epoch, inner_iter): so many passes done, and so many iterations of the next one. A run that is taken up in the
- * middle of a pass enters it with before_train_epoch, as the run did that began it. after_train_epoch comes after a whole pass only; a run
- * that ends in the middle of one goes straight to after_run.
+ * Where a run stands is (epoch, inner_iter): so many passes done, and so many iterations of the next one. A
+ * run that is taken up in the middle of a pass enters it with before_train_epoch, as the run did that began
+ * it. after_train_epoch comes after a whole pass only; a run that ends in the middle of one goes straight to
+ * after_run.
  */
 #define G_LOG_DOMAIN "rn-runner"
 #include "config.h"
@@ -51,7 +52,8 @@ log_losses (RnRunner *runner)
   if (!isfinite (loss) && !runner->has_warned_loss)
     {
       runner->has_warned_loss = TRUE;
-      g_warning ("the loss of iteration %" G_GINT64_FORMAT " is %g; what usually helps: a smaller optimizer.lr, lr_config.warmup, "
+      g_warning ("the loss of iteration %" G_GINT64_FORMAT
+                 " is %g; what usually helps: a smaller optimizer.lr, lr_config.warmup, "
                  "optimizer_config.grad_clip",
                  runner->now.iter + 1, loss);
     }
@@ -82,7 +84,8 @@ run_iter (RnRunner *runner, GError **error)
   if (runner->batch == NULL)
     {
       if (cause == NULL)
-        cause = g_error_new (RN_RUN_ERROR, RN_RUN_ERROR_FAILED, "the data ended in iteration %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT,
+        cause = g_error_new (RN_RUN_ERROR, RN_RUN_ERROR_FAILED,
+                             "the data ended in iteration %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT,
                              runner->now.inner_iter + 1, runner->task->epoch_length);
       g_propagate_error (error, cause);
       return FALSE;
@@ -109,7 +112,8 @@ run_epoch (RnRunner *runner, GError **error)
   task->vtbl->seek (task, (guint64) runner->now.epoch, runner->now.inner_iter);
   if (!call_stage (runner, RN_STAGE_BEFORE_TRAIN_EPOCH, error))
     return FALSE;
-  while (runner->now.inner_iter < task->epoch_length && runner->now.iter < runner->max_iters && !must_leave (runner))
+  while (runner->now.inner_iter < task->epoch_length && runner->now.iter < runner->max_iters
+         && !must_leave (runner))
     if (!run_iter (runner, error))
       return FALSE;
   if (runner->now.inner_iter < task->epoch_length || must_leave (runner))

@@ -45,15 +45,19 @@ static const RnKeySpec custom_key_keys[] = {
 
 static const RnKeySpec paramwise_keys[] = {
   RN_KEY (ParamwiseConfig, custom_keys, RN_KEY_NODE, "null",
-          "part of a parameter's name -> {lr_mult, decay_mult}; the longest part wins, and the other rules do not apply",
+          "part of a parameter's name -> {lr_mult, decay_mult}; the longest part wins, and the other rules "
+          "do not apply",
           .flags = RN_KEY_NULLABLE),
-  RN_KEY (ParamwiseConfig, bias_lr_mult, RN_KEY_FLOAT, "1.0", "factor of the learning rate of biases, norm layers excepted", .min = 0,
-          .max = 1e6),
-  RN_KEY (ParamwiseConfig, bias_decay_mult, RN_KEY_FLOAT, "1.0", "factor of the weight decay of biases, norm layers excepted", .min = 0,
-          .max = 1e6),
-  RN_KEY (ParamwiseConfig, norm_decay_mult, RN_KEY_FLOAT, "1.0", "factor of the weight decay of norm layers", .min = 0, .max = 1e6),
+  RN_KEY (ParamwiseConfig, bias_lr_mult, RN_KEY_FLOAT, "1.0",
+          "factor of the learning rate of biases, norm layers excepted", .min = 0, .max = 1e6),
+  RN_KEY (ParamwiseConfig, bias_decay_mult, RN_KEY_FLOAT, "1.0",
+          "factor of the weight decay of biases, norm layers excepted", .min = 0, .max = 1e6),
+  RN_KEY (ParamwiseConfig, norm_decay_mult, RN_KEY_FLOAT, "1.0", "factor of the weight decay of norm layers",
+          .min = 0, .max = 1e6),
   { .name = "dwconv_decay_mult", .type = RN_KEY_UNUSED, .help = "no model here has depthwise convolutions" },
-  { .name = "dcn_offset_lr_mult", .type = RN_KEY_UNUSED, .help = "no model here has deformable convolutions" },
+  { .name = "dcn_offset_lr_mult",
+    .type = RN_KEY_UNUSED,
+    .help = "no model here has deformable convolutions" },
   { .name = "bypass_duplicate", .type = RN_KEY_UNUSED, .help = "a shared parameter is one parameter here" },
   RN_KEY_END,
 };
@@ -61,11 +65,18 @@ static const RnKeySpec paramwise_keys[] = {
 static const RnKeySpec sgd_keys[] = {
   RN_KEY (Sgd, lr, RN_KEY_FLOAT, NULL, "learning rate", .min = 0, .max = 1e6, .flags = RN_KEY_REQUIRED),
   RN_KEY (Sgd, momentum, RN_KEY_FLOAT, "0.0", "factor of the step before", .min = 0, .max = 1),
-  RN_KEY (Sgd, dampening, RN_KEY_FLOAT, "0.0", "part of a gradient that does not enter the momentum", .min = 0, .max = 1),
-  RN_KEY (Sgd, weight_decay, RN_KEY_FLOAT, "0.0", "factor of the weights that is added to their gradients", .min = 0, .max = 1e6),
+  RN_KEY (Sgd, dampening, RN_KEY_FLOAT, "0.0", "part of a gradient that does not enter the momentum",
+          .min = 0, .max = 1),
+  RN_KEY (Sgd, weight_decay, RN_KEY_FLOAT, "0.0", "factor of the weights that is added to their gradients",
+          .min = 0, .max = 1e6),
   RN_KEY (Sgd, nesterov, RN_KEY_BOOL, "false", "look ahead by one step of momentum"),
-  { .name = "paramwise_cfg", .type = RN_KEY_MAP, .offset = G_STRUCT_OFFSET (Sgd, paramwise), .keys = paramwise_keys,
-    .present = G_STRUCT_OFFSET (Sgd, has_paramwise), .flags = RN_KEY_NULLABLE, .help = "learning rate and weight decay by parameter" },
+  { .name = "paramwise_cfg",
+    .type = RN_KEY_MAP,
+    .offset = G_STRUCT_OFFSET (Sgd, paramwise),
+    .keys = paramwise_keys,
+    .present = G_STRUCT_OFFSET (Sgd, has_paramwise),
+    .flags = RN_KEY_NULLABLE,
+    .help = "learning rate and weight decay by parameter" },
   RN_KEY_END,
 };
 
@@ -102,7 +113,8 @@ read_custom_keys (const RnNode *map, GArray *custom_keys, GError **error)
   if (map == NULL)
     return TRUE;
   if (rn_node_kind (map) != RN_NODE_MAP)
-    return rn_node_error (map, error, "must be a map from a part of a parameter's name to {lr_mult, decay_mult}");
+    return rn_node_error (map, error,
+                          "must be a map from a part of a parameter's name to {lr_mult, decay_mult}");
   for (guint i = 0; i < rn_node_size (map); i++)
     {
       CustomKey key = { 0 };

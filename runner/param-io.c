@@ -25,12 +25,14 @@ read_source (gpointer user_data, gsize offset, void *dst, gsize size, GError **e
 
   if (status == RN_STATUS_OK)
     return TRUE;
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying weights from the device: %s", rn_status_name (status));
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying weights from the device: %s",
+               rn_status_name (status));
   return FALSE;
 }
 
 static void
-add (RnSafetensorsWriter *writer, const char *name, const RnTensorDesc *desc, RnDevice *device, const void *data)
+add (RnSafetensorsWriter *writer, const char *name, const RnTensorDesc *desc, RnDevice *device,
+     const void *data)
 {
   Source *source = g_new (Source, 1);
   *source = (Source){ device, data };
@@ -69,7 +71,8 @@ copy_in (RnDevice *device, void *dst, const RnStoredTensor *tensor, GError **err
 
   if (status == RN_STATUS_OK)
     return TRUE;
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying weights to the device: %s", rn_status_name (status));
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying weights to the device: %s",
+               rn_status_name (status));
   return FALSE;
 }
 
@@ -125,21 +128,26 @@ rn_params_load (RnParamSet *params, RnDevice *device, const RnSafetensors *file,
   if (report.n_missing + report.n_shape > 0)
     {
       g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
-                   "%s: not the weights of this model: %u tensors match, %u are missing, %u have another shape, %u are unexpected (%s%s)",
-                   rn_safetensors_path (file), report.n_matched, report.n_missing, report.n_shape, report.n_unexpected, names->str,
+                   "%s: not the weights of this model: %u tensors match, %u are missing, %u have another "
+                   "shape, %u are unexpected (%s%s)",
+                   rn_safetensors_path (file), report.n_matched, report.n_missing, report.n_shape,
+                   report.n_unexpected, names->str,
                    report.n_missing + report.n_shape > MAX_NAMED ? ", ..." : "");
       return FALSE;
     }
   if (report.n_unexpected > 0)
-    g_message ("%s: %u tensors match, %u are unexpected and left out", rn_safetensors_path (file), report.n_matched, report.n_unexpected);
+    g_message ("%s: %u tensors match, %u are unexpected and left out", rn_safetensors_path (file),
+               report.n_matched, report.n_unexpected);
   for (int i = 0; i < rn_param_set_size (params); i++)
-    if (!copy_in (device, rn_param_set_value (params, i), rn_safetensors_find (file, rn_param_set_get (params, i)->name), error))
+    if (!copy_in (device, rn_param_set_value (params, i),
+                  rn_safetensors_find (file, rn_param_set_get (params, i)->name), error))
       return FALSE;
   return TRUE;
 }
 
 gboolean
-rn_params_load_momentum (RnParamSet *params, RnDevice *device, const RnSafetensors *file, gboolean *found, GError **error)
+rn_params_load_momentum (RnParamSet *params, RnDevice *device, const RnSafetensors *file, gboolean *found,
+                         GError **error)
 {
   g_autoptr (GPtrArray) tensors = g_ptr_array_new ();
   guint n_wanted = 0, n_found = 0;
@@ -148,7 +156,8 @@ rn_params_load_momentum (RnParamSet *params, RnDevice *device, const RnSafetenso
     {
       const RnParam *param = rn_param_set_get (params, i);
       g_autofree char *name = g_strconcat (MOMENTUM, param->name, NULL);
-      const RnStoredTensor *tensor = rn_param_set_momentum (params, i) != NULL ? rn_safetensors_find (file, name) : NULL;
+      const RnStoredTensor *tensor =
+          rn_param_set_momentum (params, i) != NULL ? rn_safetensors_find (file, name) : NULL;
       n_wanted += rn_param_set_momentum (params, i) != NULL;
       n_found += tensor != NULL && has_shape (tensor, &param->desc);
       g_ptr_array_add (tensors, (gpointer) tensor);
@@ -156,13 +165,15 @@ rn_params_load_momentum (RnParamSet *params, RnDevice *device, const RnSafetenso
   *found = n_wanted > 0 && n_found == n_wanted;
   if (n_found != 0 && n_found != n_wanted)
     {
-      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH, "%s: momentum of %u of %u trainable tensors",
-                   rn_safetensors_path (file), n_found, n_wanted);
+      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
+                   "%s: momentum of %u of %u trainable tensors", rn_safetensors_path (file), n_found,
+                   n_wanted);
       return FALSE;
     }
   for (int i = 0; *found && i < rn_param_set_size (params); i++)
     if (g_ptr_array_index (tensors, (guint) i) != NULL
-        && !copy_in (device, rn_param_set_momentum (params, i), g_ptr_array_index (tensors, (guint) i), error))
+        && !copy_in (device, rn_param_set_momentum (params, i), g_ptr_array_index (tensors, (guint) i),
+                     error))
       return FALSE;
   return TRUE;
 }

@@ -7,17 +7,22 @@
 
 G_BEGIN_DECLS
 
-/* Adds all parameters and buffers under their names, and momentum under "momentum/NAME" if @with_momentum. @params and @device are lent. */
-void rn_params_add_to (RnParamSet *params, RnDevice *device, gboolean with_momentum, RnSafetensorsWriter *writer);
+/* Adds all parameters and buffers under their names, and momentum under "momentum/NAME" if @with_momentum.
+ * @params and @device are lent. */
+void rn_params_add_to (RnParamSet *params, RnDevice *device, gboolean with_momentum,
+                       RnSafetensorsWriter *writer);
 
 /*
- * Fills all parameters and buffers from @file, which must have each with its shape; other tensors of the file are counted and named in a
- * message. RN_CHECKPOINT_ERROR_MISMATCH with the counts of matched, missing, unexpected and ill-shaped ones; nothing is changed then.
+ * Fills all parameters and buffers from @file, which must have each with its shape; other tensors of the file
+ * are counted and named in a message. RN_CHECKPOINT_ERROR_MISMATCH with the counts of matched, missing,
+ * unexpected and ill-shaped ones; nothing is changed then.
  */
 gboolean rn_params_load (RnParamSet *params, RnDevice *device, const RnSafetensors *file, GError **error);
 
-/* The momentum of all trainable parameters. *@found is FALSE, and nothing is changed, when the file has none. */
-gboolean rn_params_load_momentum (RnParamSet *params, RnDevice *device, const RnSafetensors *file, gboolean *found, GError **error);
+/* The momentum of all trainable parameters. *@found is FALSE, and nothing is changed, when the file has none.
+ */
+gboolean rn_params_load_momentum (RnParamSet *params, RnDevice *device, const RnSafetensors *file,
+                                  gboolean *found, GError **error);
 
 G_END_DECLS
 

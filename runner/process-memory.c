@@ -49,7 +49,8 @@ rn_available_memory (void)
   if (read_number ("/proc/meminfo", "MemAvailable:", &available))
     available *= 1024;
   /* "max" is no number: no limit. */
-  if (read_number ("/sys/fs/cgroup/memory.max", NULL, &limit) && read_number ("/sys/fs/cgroup/memory.current", NULL, &used))
+  if (read_number ("/sys/fs/cgroup/memory.max", NULL, &limit)
+      && read_number ("/sys/fs/cgroup/memory.current", NULL, &used))
     available = MIN (available, limit > used ? limit - used : 0);
   return available;
 }

@@ -8,7 +8,8 @@ G_BEGIN_DECLS
 
 /* Resident bytes of this process, now and at its peak; 0 where the system does not say. */
 void rn_process_memory (guint64 *current, guint64 *peak);
-/* Bytes that this process may still take: the system's, or what its control group leaves; G_MAXUINT64 where nobody says. */
+/* Bytes that this process may still take: the system's, or what its control group leaves; G_MAXUINT64 where
+ * nobody says. */
 guint64 rn_available_memory (void);
 
 G_END_DECLS

@@ -305,11 +305,13 @@ rn_json_check (const char *text, gsize size, int max_depth, GError **error)
         depth++;
       else if (c == '}' || c == ']')
         depth--;
-      else if (c == '/') /* json-glib takes comments, in which brackets would count for nothing; JSON has none */
+      else if (c == '/') /* json-glib takes comments, in which brackets would count for nothing; JSON has none
+                          */
         depth = max_depth + 1;
       if (depth > max_depth || depth < 0)
         {
-          g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "not JSON of the expected kind, at byte %" G_GSIZE_FORMAT, i);
+          g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
+                       "not JSON of the expected kind, at byte %" G_GSIZE_FORMAT, i);
           return FALSE;
         }
     }
@@ -319,7 +321,9 @@ rn_json_check (const char *text, gsize size, int max_depth, GError **error)
 static gboolean
 is_number (JsonNode *node)
 {
-  return JSON_NODE_HOLDS_VALUE (node) && (json_node_get_value_type (node) == G_TYPE_INT64 || json_node_get_value_type (node) == G_TYPE_DOUBLE);
+  return JSON_NODE_HOLDS_VALUE (node)
+         && (json_node_get_value_type (node) == G_TYPE_INT64
+             || json_node_get_value_type (node) == G_TYPE_DOUBLE);
 }
 
 static gboolean
@@ -376,7 +380,8 @@ rn_record_parse (const char *json, GError **error)
   g_autoptr (GError) parse_error = NULL;
   if (!json_parser_load_from_data (parser, json, (gssize) size, &parse_error))
     {
-      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "not JSON: %s", parse_error->message);
+      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "not JSON: %s",
+                   parse_error->message);
       return NULL;
     }
   JsonNode *root = json_parser_get_root (parser);
@@ -393,7 +398,8 @@ rn_record_parse (const char *json, GError **error)
   while (json_object_iter_next_ordered (&iter, &name, &node))
     if (!parse_field (record, name, node))
       {
-        g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "\"%s\" has no value that a record can hold", name);
+        g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
+                     "\"%s\" has no value that a record can hold", name);
         return NULL;
       }
   return g_steal_pointer (&record);

@@ -7,12 +7,14 @@
 G_BEGIN_DECLS
 
 /*
- * From a JSON object of numbers, strings, null (NaN) and lists of numbers; other values are RN_CHECKPOINT_ERROR_DAMAGED, as is what is no
- * JSON. Floats come back with all bits that were written. (transfer full)
+ * From a JSON object of numbers, strings, null (NaN) and lists of numbers; other values are
+ * RN_CHECKPOINT_ERROR_DAMAGED, as is what is no JSON. Floats come back with all bits that were written.
+ * (transfer full)
  */
 RnRecord *rn_record_parse (const char *json, GError **error);
 
-/* @text, not NUL-ended, is UTF-8 and nests no deeper than @max_depth: to be asked before json-glib, which recurses. */
+/* @text, not NUL-ended, is UTF-8 and nests no deeper than @max_depth: to be asked before json-glib, which
+ * recurses. */
 gboolean rn_json_check (const char *text, gsize size, int max_depth, GError **error);
 
 G_END_DECLS

@@ -21,7 +21,8 @@ open_whole (const char *path, GError **error)
   return g_steal_pointer (&file);
 }
 
-/* The newest whole file of the list; those before it are dropped. NULL without error when the list is empty. */
+/* The newest whole file of the list; those before it are dropped. NULL without error when the list is empty.
+ */
 static RnSafetensors *
 open_newest (RnRunner *runner, GError **error)
 {
@@ -38,8 +39,10 @@ open_newest (RnRunner *runner, GError **error)
       g_ptr_array_remove_index (runner->kept, 0);
     }
   if (n > 0)
-    g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
-                 "%s: none of the %u checkpoints in last_checkpoint is whole; without --resume the run starts anew", runner->work_dir, n);
+    g_set_error (
+        error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
+        "%s: none of the %u checkpoints in last_checkpoint is whole; without --resume the run starts anew",
+        runner->work_dir, n);
   return NULL;
 }
 
@@ -51,7 +54,8 @@ forget_newer (RnRunner *runner, const char *path)
 
   while (runner->kept->len > 0)
     {
-      g_autofree char *entry = rn_checkpoint_list_path (runner->work_dir, g_ptr_array_index (runner->kept, 0));
+      g_autofree char *entry =
+          rn_checkpoint_list_path (runner->work_dir, g_ptr_array_index (runner->kept, 0));
       g_autofree char *first = g_canonicalize_filename (entry, NULL);
       if (strcmp (first, wanted) == 0)
         return;
@@ -73,15 +77,19 @@ get_record (const RnSafetensors *file, const char *key, GError **error)
 static gboolean
 check_sampler (RnRunner *runner, const RnRecord *sampler, GError **error)
 {
-  gint64 batch_size = rn_record_int (sampler, "batch_size", -1), epoch_length = rn_record_int (sampler, "epoch_length", -1);
+  gint64 batch_size = rn_record_int (sampler, "batch_size", -1),
+         epoch_length = rn_record_int (sampler, "epoch_length", -1);
 
   if (batch_size != runner->task->batch_size)
-    g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
-                 "it was made with %" G_GINT64_FORMAT " images in a batch, the configuration has %d; what works: data.samples_per_gpu: %" G_GINT64_FORMAT,
-                 batch_size, runner->task->batch_size, batch_size);
+    g_set_error (
+        error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
+        "it was made with %" G_GINT64_FORMAT
+        " images in a batch, the configuration has %d; what works: data.samples_per_gpu: %" G_GINT64_FORMAT,
+        batch_size, runner->task->batch_size, batch_size);
   else if (epoch_length != runner->task->epoch_length)
     g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
-                 "an epoch had %" G_GINT64_FORMAT " iterations when it was made and has %" G_GINT64_FORMAT " now: the training set is another one",
+                 "an epoch had %" G_GINT64_FORMAT " iterations when it was made and has %" G_GINT64_FORMAT
+                 " now: the training set is another one",
                  epoch_length, runner->task->epoch_length);
   else
     return TRUE;
@@ -97,8 +105,9 @@ read_counters (RnRunner *runner, const RnRecord *record, RnCounters *counters, G
   counters->epoch = rn_record_int (record, "epoch", -1);
   counters->inner_iter = rn_record_int (record, "inner_iter", -1);
   counters->opt_step = rn_record_int (record, "opt_step", -1);
-  if (counters->epoch >= 0 && counters->inner_iter >= 0 && counters->inner_iter <= length && counters->opt_step >= 0
-      && !__builtin_mul_overflow (counters->epoch, length, &iters) && counters->iter - counters->inner_iter == iters)
+  if (counters->epoch >= 0 && counters->inner_iter >= 0 && counters->inner_iter <= length
+      && counters->opt_step >= 0 && !__builtin_mul_overflow (counters->epoch, length, &iters)
+      && counters->iter - counters->inner_iter == iters)
     return TRUE;
   g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "its counters do not agree");
   return FALSE;
@@ -137,7 +146,8 @@ report_differences (const char *path, const RnNode *was, const RnNode *is)
 {
   if (was != NULL && is != NULL && rn_node_equal (was, is))
     return;
-  if (is_scalar (was) || is_scalar (is) || rn_node_kind (was) != rn_node_kind (is) || rn_node_kind (was) == RN_NODE_LIST)
+  if (is_scalar (was) || is_scalar (is) || rn_node_kind (was) != rn_node_kind (is)
+      || rn_node_kind (was) == RN_NODE_LIST)
     {
       report_value (path, was, is);
       return;
@@ -167,7 +177,8 @@ compare_configs (RnRunner *runner, const RnSafetensors *file)
 
   g_autoptr (GError) error = NULL;
   g_autoptr (RnNode) was = rn_config_load_text (text, "checkpoint", NULL, &error);
-  g_autoptr (RnNode) is = was != NULL ? rn_config_load_text (runner->config_text, "configuration", NULL, &error) : NULL;
+  g_autoptr (RnNode) is =
+      was != NULL ? rn_config_load_text (runner->config_text, "configuration", NULL, &error) : NULL;
   if (is == NULL)
     g_warning ("resume: the configuration in the checkpoint cannot be compared: %s", error->message);
   else
@@ -180,7 +191,8 @@ compare_devices (RnRunner *runner, const RnSafetensors *file)
   const char *device = rn_safetensors_metadata (file, RN_CHECKPOINT_DEVICE);
 
   if (g_strcmp0 (device, runner->task->device) != 0)
-    g_warning ("resume: the checkpoint was made on \"%s\", this is \"%s\": the run goes on, but the last bits may differ",
+    g_warning ("resume: the checkpoint was made on \"%s\", this is \"%s\": the run goes on, but the last "
+               "bits may differ",
                device != NULL ? device : "?", runner->task->device);
 }
 
@@ -208,7 +220,8 @@ apply (RnRunner *runner, const RnSafetensors *file, GError **error)
 
   if (g_strcmp0 (rn_safetensors_metadata (file, RN_CHECKPOINT_FORMAT), RN_CHECKPOINT_FORMAT_NAME) != 0)
     {
-      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH, "not a checkpoint of this program");
+      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
+                   "not a checkpoint of this program");
       return FALSE;
     }
   g_autoptr (RnRecord) sampler = get_record (file, RN_CHECKPOINT_SAMPLER, error);
@@ -220,8 +233,8 @@ apply (RnRunner *runner, const RnSafetensors *file, GError **error)
 
   compare_devices (runner, file);
   compare_configs (runner, file);
-  if (!runner->task->vtbl->load_tensors (runner->task, file, &runner->has_momentum, error) || !rn_hook_list_load (runner->hooks, file, error)
-      || !load_log (runner, file, error))
+  if (!runner->task->vtbl->load_tensors (runner->task, file, &runner->has_momentum, error)
+      || !rn_hook_list_load (runner->hooks, file, error) || !load_log (runner, file, error))
     return FALSE;
   if (!runner->has_momentum && counters.opt_step > 0 && rn_optimizer_momentum (runner->optimizer) > 0)
     g_warning ("resume: the checkpoint was saved without the optimizer: momentum starts anew");
@@ -259,7 +272,9 @@ rn_runner_resume (RnRunner *runner, const char *path, GError **error)
     forget_newer (runner, path);
   if (runner->kept->len > 0)
     runner->saved_at = runner->now;
-  g_message ("resumed from %s: %" G_GINT64_FORMAT " epochs and %" G_GINT64_FORMAT " iterations done, %" G_GINT64_FORMAT " iterations to go",
-             rn_safetensors_path (file), runner->now.epoch, runner->now.inner_iter, MAX (runner->max_iters - runner->now.iter, 0));
+  g_message ("resumed from %s: %" G_GINT64_FORMAT " epochs and %" G_GINT64_FORMAT
+             " iterations done, %" G_GINT64_FORMAT " iterations to go",
+             rn_safetensors_path (file), runner->now.epoch, runner->now.inner_iter,
+             MAX (runner->max_iters - runner->now.iter, 0));
   return TRUE;
 }

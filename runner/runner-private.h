@@ -10,8 +10,9 @@ G_BEGIN_DECLS
 
 typedef struct
 {
-  gint64 iter, epoch, inner_iter; /* finished iterations, passes of the data, iterations of the current pass */
-  gint64 opt_step;                /* performed optimizer steps */
+  gint64 iter, epoch,
+      inner_iter;  /* finished iterations, passes of the data, iterations of the current pass */
+  gint64 opt_step; /* performed optimizer steps */
 } RnCounters;
 
 /* A request with the hook that is to blame if it fails, and copies of the strings. */
@@ -35,19 +36,19 @@ struct _RnRunner
   gint64 log_interval;
 
   RnCounters now;
-  RnStage stage;            /* the one that is running or ran last */
-  const RnBatch *batch;     /* between next and release */
+  RnStage stage;        /* the one that is running or ran last */
+  const RnBatch *batch; /* between next and release */
   float grad_scale;
   double lr;
-  gboolean has_momentum;    /* a step was done, or its momentum was loaded */
-  gboolean is_stopped;      /* rn_runner_stop */
-  int signal;               /* that was seen by the loop, or 0 */
+  gboolean has_momentum; /* a step was done, or its momentum was loaded */
+  gboolean is_stopped;   /* rn_runner_stop */
+  int signal;            /* that was seen by the loop, or 0 */
   gboolean has_warned_loss;
 
-  GPtrArray *pending;       /* of RnPendingCheckpoint */
-  GPtrArray *kept;          /* of char *: regular checkpoints of this run, newest first, as in last_checkpoint */
-  RnCounters saved_at;      /* counters of the newest regular checkpoint */
-  RnRecord *scores;         /* of an evaluation in the current stage; or NULL */
+  GPtrArray *pending;  /* of RnPendingCheckpoint */
+  GPtrArray *kept;     /* of char *: regular checkpoints of this run, newest first, as in last_checkpoint */
+  RnCounters saved_at; /* counters of the newest regular checkpoint */
+  RnRecord *scores;    /* of an evaluation in the current stage; or NULL */
 };
 
 /* Writes what was asked for, in order; the best ones first, so that the regular one knows of them. */

@@ -24,8 +24,10 @@ enum
 static const char *const type_names[] = { "EpochBasedRunner", "IterBasedRunner", NULL };
 
 static const RnKeySpec runner_keys[] = {
-  RN_KEY (RunnerConfig, max_epochs, RN_KEY_INT, "null", "passes of the data (EpochBasedRunner)", .min = 1, .max = 1e9, .flags = RN_KEY_NULLABLE),
-  RN_KEY (RunnerConfig, max_iters, RN_KEY_INT, "null", "iterations (IterBasedRunner)", .min = 1, .max = 1e12, .flags = RN_KEY_NULLABLE),
+  RN_KEY (RunnerConfig, max_epochs, RN_KEY_INT, "null", "passes of the data (EpochBasedRunner)", .min = 1,
+          .max = 1e9, .flags = RN_KEY_NULLABLE),
+  RN_KEY (RunnerConfig, max_iters, RN_KEY_INT, "null", "iterations (IterBasedRunner)", .min = 1, .max = 1e12,
+          .flags = RN_KEY_NULLABLE),
   RN_KEY_END,
 };
 
@@ -37,7 +39,9 @@ rn_runner_options_parse (const RnNode *config, RnRunnerOptions *options, GError 
   const char *name = type != NULL && rn_node_kind (type) == RN_NODE_STRING ? rn_node_as_string (type) : NULL;
 
   if (type != NULL && (name == NULL || !g_strv_contains (type_names, name)))
-    return rn_node_error (type, error, "no such runner; there are EpochBasedRunner (max_epochs) and IterBasedRunner (max_iters)");
+    return rn_node_error (
+        type, error,
+        "no such runner; there are EpochBasedRunner (max_epochs) and IterBasedRunner (max_iters)");
   if (!rn_keys_parse (runner_keys, config, &parsed, NULL, error))
     return FALSE;
 
@@ -45,7 +49,8 @@ rn_runner_options_parse (const RnNode *config, RnRunnerOptions *options, GError 
   gint64 wanted = options->is_by_epoch ? parsed.max_epochs : parsed.max_iters;
   gint64 other = options->is_by_epoch ? parsed.max_iters : parsed.max_epochs;
   if (wanted == RN_NULL_INT || other != RN_NULL_INT)
-    return rn_node_error (config, error, "%s needs %s, and only that", type_names[options->is_by_epoch ? EPOCH_BASED : ITER_BASED],
+    return rn_node_error (config, error, "%s needs %s, and only that",
+                          type_names[options->is_by_epoch ? EPOCH_BASED : ITER_BASED],
                           options->is_by_epoch ? "max_epochs" : "max_iters");
   options->max_epochs = options->is_by_epoch ? wanted : 0;
   options->max_iters = options->is_by_epoch ? 0 : wanted;
@@ -82,7 +87,8 @@ rn_runner_new (RnTask *task, const RnRunnerOptions *options)
     }
   runner->work_dir = g_strdup (options->work_dir);
   runner->config_text = g_strdup (options->config_text);
-  runner->timestamp = options->timestamp != NULL ? g_strdup (options->timestamp) : g_date_time_format (start, "%Y%m%d_%H%M%S");
+  runner->timestamp = options->timestamp != NULL ? g_strdup (options->timestamp)
+                                                 : g_date_time_format (start, "%Y%m%d_%H%M%S");
   runner->optimizer = options->optimizer;
   runner->hooks = rn_hook_list_new ();
   runner->log = rn_log_buffer_new ();
@@ -112,7 +118,8 @@ rn_runner_free (RnRunner *runner)
 }
 
 gboolean
-rn_runner_add_hook (RnRunner *runner, const RnNode *config, const char *deflt_type, const char *const *skip, GError **error)
+rn_runner_add_hook (RnRunner *runner, const RnNode *config, const char *deflt_type, const char *const *skip,
+                    GError **error)
 {
   return rn_hook_list_add (runner->hooks, config, deflt_type, skip, error);
 }
@@ -144,7 +151,8 @@ rn_runner_describe_hooks (const RnRunner *runner)
     {
       g_autofree char *hooks = rn_hook_list_describe (runner->hooks, (RnStage) stage);
       if (hooks != NULL)
-        g_string_append_printf (text, "%s  %-18s %s", text->len > 0 ? "\n" : "", rn_stage_name ((RnStage) stage), hooks);
+        g_string_append_printf (text, "%s  %-18s %s", text->len > 0 ? "\n" : "",
+                                rn_stage_name ((RnStage) stage), hooks);
     }
   return g_strdup (text->str);
 }

@@ -13,11 +13,11 @@ G_BEGIN_DECLS
 
 typedef struct
 {
-  gboolean is_by_epoch;       /* EpochBasedRunner: max_epochs counts; IterBasedRunner: max_iters */
+  gboolean is_by_epoch; /* EpochBasedRunner: max_epochs counts; IterBasedRunner: max_iters */
   gint64 max_epochs, max_iters;
-  const char *work_dir;       /* must exist */
-  const char *timestamp;      /* names the logs; NULL: now */
-  const char *config_text;    /* the resolved configuration, for checkpoints */
+  const char *work_dir;         /* must exist */
+  const char *timestamp;        /* names the logs; NULL: now */
+  const char *config_text;      /* the resolved configuration, for checkpoints */
   const RnOptimizer *optimizer; /* lent for the life of the runner */
 } RnRunnerOptions;
 
@@ -30,8 +30,10 @@ void rn_runner_free (RnRunner *runner);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnRunner, rn_runner_free)
 
 /* See rn_hook_list_add. Before rn_runner_init. */
-gboolean rn_runner_add_hook (RnRunner *runner, const RnNode *config, const char *deflt_type, const char *const *skip, GError **error);
-/* The hooks that @config asks for, in MMDetection's order of registration: training-hooks.c. @config must outlive the runner. */
+gboolean rn_runner_add_hook (RnRunner *runner, const RnNode *config, const char *deflt_type,
+                             const char *const *skip, GError **error);
+/* The hooks that @config asks for, in MMDetection's order of registration: training-hooks.c. @config must
+ * outlive the runner. */
 gboolean rn_runner_add_training_hooks (RnRunner *runner, const RnRunConfig *config, GError **error);
 /* Of log_config: for loggers without an interval of their own. Before rn_runner_init. */
 void rn_runner_set_log_interval (RnRunner *runner, gint64 interval);
@@ -43,14 +45,16 @@ gboolean rn_runner_init (RnRunner *runner, GError **error);
  * rn_runner_resume:
  * @path: a checkpoint; NULL: the newest whole one that work_dir/last_checkpoint lists
  *
- * Takes up a run where a checkpoint left it. The configuration wins over the one in the file, and what differs is logged. With @path
- * NULL a damaged file is passed over with a warning, and no checkpoint at all is no error: the run then starts from the beginning.
+ * Takes up a run where a checkpoint left it. The configuration wins over the one in the file, and what
+ * differs is logged. With @path NULL a damaged file is passed over with a warning, and no checkpoint at all
+ * is no error: the run then starts from the beginning.
  *
  * Errors: RN_CHECKPOINT_ERROR.
  */
 gboolean rn_runner_resume (RnRunner *runner, const char *path, GError **error);
 
-/* Runs to the end, to rn_runner_stop, or to a signal, after which a checkpoint was saved. after_run is called in any case. */
+/* Runs to the end, to rn_runner_stop, or to a signal, after which a checkpoint was saved. after_run is called
+ * in any case. */
 gboolean rn_runner_run (RnRunner *runner, GError **error);
 /* The signal that ended the run early, or 0. */
 int rn_runner_signal (const RnRunner *runner);

@@ -68,8 +68,8 @@ rn_safetensors_writer_set_metadata (RnSafetensorsWriter *writer, const char *key
 }
 
 void
-rn_safetensors_writer_add (RnSafetensorsWriter *writer, const char *name, const RnTensorDesc *desc, RnTensorRead read, gpointer source,
-                           GDestroyNotify free_source)
+rn_safetensors_writer_add (RnSafetensorsWriter *writer, const char *name, const RnTensorDesc *desc,
+                           RnTensorRead read, gpointer source, GDestroyNotify free_source)
 {
   Entry *entry = g_new0 (Entry, 1);
   entry->name = g_strdup (name);
@@ -204,7 +204,8 @@ save (RnSafetensorsWriter *writer, const char *path, GError **error)
   if (file == NULL)
     return FALSE;
   guint64 size = GUINT64_TO_LE (header_bytes);
-  return rn_atomic_file_write (file, &size, sizeof size, error) && rn_atomic_file_write (file, header_text, header_bytes, error)
+  return rn_atomic_file_write (file, &size, sizeof size, error)
+         && rn_atomic_file_write (file, header_text, header_bytes, error)
          && foreach_chunk (writer, buffer, write_chunk, file, error) && rn_atomic_file_commit (file, error);
 }
 

@@ -16,10 +16,10 @@
 struct _RnSafetensors
 {
   char *path;
-  GMappedFile *map;     /* NULL when the bytes are lent */
+  GMappedFile *map; /* NULL when the bytes are lent */
   const guint8 *bytes;
   gsize size;
-  const char *header;   /* in bytes */
+  const char *header; /* in bytes */
   gsize header_bytes;
   GPtrArray *tensors;   /* of RnStoredTensor, by data */
   GHashTable *by_name;  /* lent names and tensors */
@@ -32,10 +32,21 @@ static const struct
   gsize bytes;
   RnDType dtype; /* RN_DTYPE_COUNT: none of ours */
 } types[] = {
-  { "F32", 4, RN_F32 },           { "F16", 2, RN_F16 },           { "BF16", 2, RN_BF16 },        { "I64", 8, RN_I64 },
-  { "I32", 4, RN_I32 },           { "I16", 2, RN_I16 },           { "U8", 1, RN_U8 },            { "F64", 8, RN_DTYPE_COUNT },
-  { "I8", 1, RN_DTYPE_COUNT },    { "BOOL", 1, RN_DTYPE_COUNT },  { "U16", 2, RN_DTYPE_COUNT },  { "U32", 4, RN_DTYPE_COUNT },
-  { "U64", 8, RN_DTYPE_COUNT },   { "F8_E4M3", 1, RN_DTYPE_COUNT }, { "F8_E5M2", 1, RN_DTYPE_COUNT },
+  { "F32", 4, RN_F32 },
+  { "F16", 2, RN_F16 },
+  { "BF16", 2, RN_BF16 },
+  { "I64", 8, RN_I64 },
+  { "I32", 4, RN_I32 },
+  { "I16", 2, RN_I16 },
+  { "U8", 1, RN_U8 },
+  { "F64", 8, RN_DTYPE_COUNT },
+  { "I8", 1, RN_DTYPE_COUNT },
+  { "BOOL", 1, RN_DTYPE_COUNT },
+  { "U16", 2, RN_DTYPE_COUNT },
+  { "U32", 4, RN_DTYPE_COUNT },
+  { "U64", 8, RN_DTYPE_COUNT },
+  { "F8_E4M3", 1, RN_DTYPE_COUNT },
+  { "F8_E5M2", 1, RN_DTYPE_COUNT },
 };
 
 const char *
@@ -48,13 +59,14 @@ rn_safetensors_type_name (RnDType dtype)
 }
 
 static gboolean G_GNUC_PRINTF (3, 4)
-damaged (const RnSafetensors *file, GError **error, const char *format, ...)
+    damaged (const RnSafetensors *file, GError **error, const char *format, ...)
 {
   va_list args;
   va_start (args, format);
   g_autofree char *text = g_strdup_vprintf (format, args);
   va_end (args);
-  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "%s: not a whole safetensors file: %s", file->path, text);
+  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
+               "%s: not a whole safetensors file: %s", file->path, text);
   return FALSE;
 }
 
@@ -99,7 +111,9 @@ get_array (JsonObject *object, const char *name)
 static const char *
 get_string (JsonNode *node)
 {
-  return node != NULL && JSON_NODE_HOLDS_VALUE (node) && json_node_get_value_type (node) == G_TYPE_STRING ? json_node_get_string (node) : NULL;
+  return node != NULL && JSON_NODE_HOLDS_VALUE (node) && json_node_get_value_type (node) == G_TYPE_STRING
+             ? json_node_get_string (node)
+             : NULL;
 }
 
 static gboolean
@@ -126,7 +140,8 @@ read_shape (JsonObject *object, RnStoredTensor *tensor)
   tensor->rank = (int) json_array_get_length (shape);
   tensor->bytes = tensor->element_bytes;
   for (int i = 0; i < tensor->rank; i++)
-    if (!read_size (shape, (guint) i, &tensor->dims[i]) || !g_size_checked_mul (&tensor->bytes, tensor->bytes, (gsize) tensor->dims[i]))
+    if (!read_size (shape, (guint) i, &tensor->dims[i])
+        || !g_size_checked_mul (&tensor->bytes, tensor->bytes, (gsize) tensor->dims[i]))
       return FALSE;
   return TRUE;
 }
@@ -150,11 +165,12 @@ read_tensor (RnSafetensors *file, const char *name, JsonNode *node, GError **err
 
   JsonArray *offsets = get_array (object, "data_offsets");
   gint64 begin, end;
-  if (offsets == NULL || json_array_get_length (offsets) != 2 || !read_size (offsets, 0, &begin) || !read_size (offsets, 1, &end)
-      || begin > end || (guint64) end > data_bytes)
+  if (offsets == NULL || json_array_get_length (offsets) != 2 || !read_size (offsets, 0, &begin)
+      || !read_size (offsets, 1, &end) || begin > end || (guint64) end > data_bytes)
     return damaged (file, error, "tensor \"%s\" does not lie inside the file", name);
   if ((guint64) (end - begin) != tensor->bytes)
-    return damaged (file, error, "tensor \"%s\" takes %" G_GINT64_FORMAT " bytes, its shape %" G_GSIZE_FORMAT, name, end - begin, tensor->bytes);
+    return damaged (file, error, "tensor \"%s\" takes %" G_GINT64_FORMAT " bytes, its shape %" G_GSIZE_FORMAT,
+                    name, end - begin, tensor->bytes);
   tensor->data = data + begin;
   g_hash_table_insert (file->by_name, tensor->name, tensor);
   return TRUE;
@@ -201,11 +217,13 @@ check_coverage (RnSafetensors *file, GError **error)
     {
       const RnStoredTensor *tensor = g_ptr_array_index (file->tensors, i);
       if (tensor->data != next)
-        return damaged (file, error, "%s tensor \"%s\"", tensor->data < next ? "another one overlaps" : "a gap before", tensor->name);
+        return damaged (file, error, "%s tensor \"%s\"",
+                        tensor->data < next ? "another one overlaps" : "a gap before", tensor->name);
       next += tensor->bytes;
     }
   if (next != file->bytes + file->size)
-    return damaged (file, error, "%" G_GSIZE_FORMAT " bytes at the end belong to no tensor", (gsize) (file->bytes + file->size - next));
+    return damaged (file, error, "%" G_GSIZE_FORMAT " bytes at the end belong to no tensor",
+                    (gsize) (file->bytes + file->size - next));
   return TRUE;
 }
 
@@ -237,7 +255,8 @@ read_header (RnSafetensors *file, GError **error)
   JsonNode *node;
   json_object_iter_init (&iter, json_node_get_object (root));
   while (json_object_iter_next (&iter, &name, &node))
-    if (!(strcmp (name, "__metadata__") == 0 ? read_metadata (file, node, error) : read_tensor (file, name, node, error)))
+    if (!(strcmp (name, "__metadata__") == 0 ? read_metadata (file, node, error)
+                                             : read_tensor (file, name, node, error)))
       return FALSE;
   return check_coverage (file, error);
 }
@@ -273,7 +292,8 @@ rn_safetensors_open (const char *path, GError **error)
       g_set_error_literal (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISSING, cause->message);
       return NULL;
     }
-  g_autoptr (RnSafetensors) file = safetensors_new (path, g_mapped_file_get_contents (map), g_mapped_file_get_length (map));
+  g_autoptr (RnSafetensors) file =
+      safetensors_new (path, g_mapped_file_get_contents (map), g_mapped_file_get_length (map));
   file->map = g_steal_pointer (&map);
   return read_header (file, error) ? g_steal_pointer (&file) : NULL;
 }

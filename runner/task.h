@@ -1,5 +1,6 @@
 /*
- * task.h: what the runner drives: a source of batches, the programs of a step, and the weights. train-task.h is the real one.
+ * task.h: what the runner drives: a source of batches, the programs of a step, and the weights. train-task.h
+ * is the real one.
  *
  * The loop, the hooks and the checkpoints know training through this interface only.
  */
@@ -42,7 +43,7 @@ typedef struct
 struct _RnTask
 {
   const RnTaskVtbl *vtbl;
-  gint64 epoch_length;            /* batches in one pass of the data */
+  gint64 epoch_length; /* batches in one pass of the data */
   int batch_size;
   guint64 seed;                   /* of data order and augmentation */
   int num_classes;                /* of the head */

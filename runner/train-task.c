@@ -81,13 +81,15 @@ static gboolean
 evaluate (RnTask *task, const RnEvalOptions *options, RnEvaluation *result, GError **error)
 {
   const TrainTask *self = (const TrainTask *) task;
-  return rn_evaluate (self->job->programs, self->job->datasets[RN_SPLIT_VAL], self->val, options, NULL, NULL, result, error);
+  return rn_evaluate (self->job->programs, self->job->datasets[RN_SPLIT_VAL], self->val, options, NULL, NULL,
+                      result, error);
 }
 
 static void
 add_tensors (RnTask *task, RnSafetensorsWriter *writer, gboolean with_optimizer)
 {
-  rn_params_add_to (rn_programs_params (programs (task)), rn_programs_device (programs (task)), with_optimizer, writer);
+  rn_params_add_to (rn_programs_params (programs (task)), rn_programs_device (programs (task)),
+                    with_optimizer, writer);
 }
 
 static gboolean
@@ -95,12 +97,14 @@ load_tensors (RnTask *task, const RnSafetensors *file, gboolean *has_optimizer, 
 {
   RnParamSet *params = rn_programs_params (programs (task));
   RnDevice *device = rn_programs_device (programs (task));
-  return rn_params_load (params, device, file, error) && rn_params_load_momentum (params, device, file, has_optimizer, error);
+  return rn_params_load (params, device, file, error)
+         && rn_params_load_momentum (params, device, file, has_optimizer, error);
 }
 
-#define COMMON_VTBL \
-  .seek = seek, .next = next, .release = release, .forward = forward, .loss = loss, .backward = backward, .zero_grads = zero_grads, \
-  .grad_norm = grad_norm, .update = update, .add_tensors = add_tensors, .load_tensors = load_tensors
+#define COMMON_VTBL                                                                                       \
+  .seek = seek, .next = next, .release = release, .forward = forward, .loss = loss, .backward = backward, \
+  .zero_grads = zero_grads, .grad_norm = grad_norm, .update = update, .add_tensors = add_tensors,         \
+  .load_tensors = load_tensors
 
 static const RnTaskVtbl vtbl = { COMMON_VTBL };
 static const RnTaskVtbl vtbl_with_evaluation = { COMMON_VTBL, .evaluate = evaluate };

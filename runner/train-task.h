@@ -9,8 +9,8 @@
 G_BEGIN_DECLS
 
 /*
- * @job: lent; its training split is open and its programs are made (but reserved only before the first step). Where its validation split is open too, the task can evaluate.
- * (transfer full)
+ * @job: lent; its training split is open and its programs are made (but reserved only before the first step).
+ * Where its validation split is open too, the task can evaluate. (transfer full)
  */
 RnTask *rn_train_task_new (RnJob *job, const RnOptimizer *optimizer, GError **error);
 void rn_train_task_free (RnTask *task);

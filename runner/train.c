@@ -9,7 +9,8 @@
 #include "runner/process-memory.h"
 #include "runner/train-task.h"
 
-/* MMDetection's RetinaNet recipes: 0.01 for 16 images. Far above it, training from the usual weights diverges. */
+/* MMDetection's RetinaNet recipes: 0.01 for 16 images. Far above it, training from the usual weights
+ * diverges. */
 #define BASE_LR_PER_IMAGE (0.01 / 16)
 #define LR_MARGIN 2
 
@@ -46,7 +47,8 @@ open_parts (RnTraining *training, GError **error)
     return FALSE;
   RnParamSet *params = rn_programs_params (job->programs);
   for (int i = 0; i < rn_param_set_size (params); i++)
-    rn_programs_set_multipliers (job->programs, i, rn_optimizer_multipliers (training->optimizer, rn_param_set_get (params, i)));
+    rn_programs_set_multipliers (
+        job->programs, i, rn_optimizer_multipliers (training->optimizer, rn_param_set_get (params, i)));
   return rn_programs_plan (job->programs, rn_job_show_progress, (gpointer) "planning shapes", error);
 }
 
@@ -58,16 +60,20 @@ check_memory (RnTraining *training, GError **error)
   gsize loader_bytes = rn_train_task_loader_bytes (training->task);
   guint64 needed = (guint64) memory.total_bytes + loader_bytes, available = rn_available_memory ();
   g_autofree char *params = rn_size_format (memory.param_bytes), *grads = rn_size_format (memory.grad_bytes);
-  g_autofree char *momentum = rn_size_format (memory.momentum_bytes), *arena = rn_size_format (memory.arena_bytes);
+  g_autofree char *momentum = rn_size_format (memory.momentum_bytes),
+                  *arena = rn_size_format (memory.arena_bytes);
   g_autofree char *loaders = rn_size_format (loader_bytes), *total = rn_size_format (needed);
   g_autofree char *free_text = available == G_MAXUINT64 ? g_strdup ("unknown") : rn_size_format (available);
 
-  g_message ("memory: parameters %s, gradients %s, momentum %s, arena %s (worst shape: batch %d, %dx%d), loaders %s: %s in all; available: %s",
-             params, grads, momentum, arena, memory.worst.n, memory.worst.height, memory.worst.width, loaders, total, free_text);
+  g_message ("memory: parameters %s, gradients %s, momentum %s, arena %s (worst shape: batch %d, %dx%d), "
+             "loaders %s: %s in all; available: %s",
+             params, grads, momentum, arena, memory.worst.n, memory.worst.height, memory.worst.width, loaders,
+             total, free_text);
   if (needed <= available)
     return TRUE;
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
-               "the run needs %s and %s are available; what needs less: a smaller data.samples_per_gpu, a smaller img_scale "
+               "the run needs %s and %s are available; what needs less: a smaller data.samples_per_gpu, a "
+               "smaller img_scale "
                "(`runner plan` shows what each gives)",
                total, free_text);
   return FALSE;
@@ -79,8 +85,9 @@ check_lr (const RnTraining *training)
   double lr = rn_optimizer_lr (training->optimizer), n = (double) training->task->batch_size;
 
   if (lr / n > LR_MARGIN * BASE_LR_PER_IMAGE)
-    g_warning ("optimizer.lr is %g for %g images in a batch; the usual recipe (0.01 for 16) would give %g: a larger one may diverge", lr, n,
-               n * BASE_LR_PER_IMAGE);
+    g_warning ("optimizer.lr is %g for %g images in a batch; the usual recipe (0.01 for 16) would give %g: a "
+               "larger one may diverge",
+               lr, n, n * BASE_LR_PER_IMAGE);
 }
 
 static gboolean
@@ -99,7 +106,8 @@ make_runner (RnTraining *training, const char *timestamp, GError **error)
   if (node == NULL || !rn_runner_options_parse (node, &options, error))
     return FALSE;
   training->runner = rn_runner_new (training->task, &options);
-  return rn_runner_add_training_hooks (training->runner, &job->config, error) && rn_runner_init (training->runner, error);
+  return rn_runner_add_training_hooks (training->runner, &job->config, error)
+         && rn_runner_init (training->runner, error);
 }
 
 static gboolean

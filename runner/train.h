@@ -21,8 +21,8 @@ typedef struct
  * @root: (transfer full): a loaded configuration with a work_dir, which must exist
  * @timestamp: "20240501_123000", names the logs; NULL: now
  *
- * Indexes the data, plans every shape, checks that the run fits, allocates and touches its memory, draws the weights and makes the hooks.
- * Says on the way what will be used.
+ * Indexes the data, plans every shape, checks that the run fits, allocates and touches its memory, draws the
+ * weights and makes the hooks. Says on the way what will be used.
  *
  * Errors: RN_CONFIG_ERROR, RN_DATA_ERROR, RN_DEVICE_ERROR_MEMORY when it would not fit.
  */

@@ -1,4 +1,5 @@
-/* training-hooks.c: MMCV's register_training_hooks, and the hooks that MMDetection adds: which part of the configuration becomes which hook. */
+/* training-hooks.c: MMCV's register_training_hooks, and the hooks that MMDetection adds: which part of the
+ * configuration becomes which hook. */
 #include "config.h"
 
 #include "runner/runner.h"
@@ -17,14 +18,17 @@ typedef struct
 
 static const RnKeySpec log_keys[] = {
   RN_KEY (LogConfig, interval, RN_KEY_INT, "10", "iterations between two lines", .min = 1, .max = 1e7),
-  RN_KEY (LogConfig, hooks, RN_KEY_NODE, "null", "list of loggers; default: TextLoggerHook", .flags = RN_KEY_NULLABLE),
+  RN_KEY (LogConfig, hooks, RN_KEY_NODE, "null", "list of loggers; default: TextLoggerHook",
+          .flags = RN_KEY_NULLABLE),
   RN_KEY_END,
 };
 
 /* MMCV's policies as configurations name them. */
 static const char *const policies_here[] = { "fixed", "step", NULL };
-static const char *const policies_elsewhere[] = { "exp",    "poly",     "inv",     "CosineAnnealing", "FlatCosineAnnealing", "CosineRestart",
-                                                  "cyclic", "OneCycle", "LinearAnnealing", NULL };
+static const char *const policies_elsewhere[] = {
+  "exp",           "poly",   "inv",      "CosineAnnealing", "FlatCosineAnnealing",
+  "CosineRestart", "cyclic", "OneCycle", "LinearAnnealing", NULL
+};
 
 /* "step" becomes "StepLrUpdaterHook". */
 static char *
@@ -45,11 +49,13 @@ add_lr_hook (RnRunner *runner, const RnNode *config, GError **error)
     return rn_runner_add_hook (runner, config, NULL, NULL, error);
   const char *name = rn_node_kind (policy) == RN_NODE_STRING ? rn_node_as_string (policy) : "";
   if (g_strv_contains (policies_elsewhere, name))
-    return rn_node_error (policy, error, "the policy \"%s\" is not in this release; what works: fixed, step", name);
+    return rn_node_error (policy, error, "the policy \"%s\" is not in this release; what works: fixed, step",
+                          name);
   if (!g_strv_contains (policies_here, name))
     {
       const char *nearest = rn_suggest (name, policies_here);
-      return rn_node_error (policy, error, "no policy \"%s\"; %s%s%s", name, nearest != NULL ? "did you mean \"" : "there are: fixed, step",
+      return rn_node_error (policy, error, "no policy \"%s\"; %s%s%s", name,
+                            nearest != NULL ? "did you mean \"" : "there are: fixed, step",
                             nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
     }
   g_autofree char *type = updater_name (name);
@@ -92,7 +98,9 @@ gboolean
 rn_runner_add_training_hooks (RnRunner *runner, const RnRunConfig *config, GError **error)
 {
   if (config->momentum_config != NULL)
-    return rn_node_error (config->momentum_config, error, "not in this release; what works: `momentum_config: null`, with optimizer.momentum");
+    return rn_node_error (
+        config->momentum_config, error,
+        "not in this release; what works: `momentum_config: null`, with optimizer.momentum");
   return add_lr_hook (runner, config->lr_config, error)
          && rn_runner_add_hook (runner, config->optimizer_config, "OptimizerHook", NULL, error)
          && add_if_given (runner, config->checkpoint_config, "CheckpointHook", error)

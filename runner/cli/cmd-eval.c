@@ -27,7 +27,8 @@ static const char *const mode_names[] = { "auto", "11points", "area", NULL };
 
 static const RnKeySpec eval_keys[] = {
   RN_KEY (EvalConfig, mode, RN_KEY_ENUM, "auto", "how precision is averaged", .names = mode_names),
-  RN_KEY (EvalConfig, iou_thr, RN_KEY_FLOAT_LIST, "0.5", "a detection hits from this overlap on", .min = 0.01, .max = 1),
+  RN_KEY (EvalConfig, iou_thr, RN_KEY_FLOAT_LIST, "0.5", "a detection hits from this overlap on", .min = 0.01,
+          .max = 1),
   RN_KEY_END,
 };
 
@@ -65,7 +66,8 @@ write_detections (const RnSampleMeta *meta, const GArray *detections, gpointer u
   for (guint i = 0; i < detections->len; i++)
     {
       const RnDetection *d = &g_array_index (detections, RnDetection, i);
-      const double box[] = { (double) d->box.x1, (double) d->box.y1, (double) (d->box.x2 - d->box.x1), (double) (d->box.y2 - d->box.y1) };
+      const double box[] = { (double) d->box.x1, (double) d->box.y1, (double) (d->box.x2 - d->box.x1),
+                             (double) (d->box.y2 - d->box.y1) };
       g_autoptr (RnRecord) record = rn_record_new ();
       rn_record_set_string (record, "image_id", meta->id);
       rn_record_set_int (record, "category_id", d->label);
@@ -95,11 +97,13 @@ open_job (RnJob *job, RnSplit split, const char *path, GError **error)
   return rn_job_open_model (job, error) && rn_job_open_programs (job, shapes, FALSE, FALSE, error)
          && rn_programs_plan (job->programs, rn_job_show_progress, (gpointer) "planning shapes", error)
          && rn_programs_reserve (job->programs, error)
-         && rn_params_load (rn_programs_params (job->programs), rn_programs_device (job->programs), file, error);
+         && rn_params_load (rn_programs_params (job->programs), rn_programs_device (job->programs), file,
+                            error);
 }
 
 static gboolean
-evaluate (RnJob *job, RnSplit split, const EvalConfig *config, Output *output, RnEvaluation *result, GError **error)
+evaluate (RnJob *job, RnSplit split, const EvalConfig *config, Output *output, RnEvaluation *result,
+          GError **error)
 {
   RnEvalOptions options = {
     .mode = (RnEvalMode) config->mode,
@@ -108,8 +112,8 @@ evaluate (RnJob *job, RnSplit split, const EvalConfig *config, Output *output, R
   };
   g_autoptr (RnLoader) loader = rn_job_loader (job, split, error);
   return loader != NULL
-         && rn_evaluate (job->programs, job->datasets[split], loader, &options, output->file != NULL ? write_detections : NULL, output, result,
-                         error);
+         && rn_evaluate (job->programs, job->datasets[split], loader, &options,
+                         output->file != NULL ? write_detections : NULL, output, result, error);
 }
 
 static gboolean
@@ -136,7 +140,9 @@ run (RnNode *root, const char *checkpoint, const char *out, GError **error)
   g_autofree char *table = rn_evaluation_table (&result, rn_dataset_class_names (job->datasets[split]));
   g_print ("%s\n", table);
   rn_evaluation_clear (&result);
-  return file == NULL || (write_text (&output, output.has_items ? "\n]\n" : "[]\n", error) && rn_atomic_file_commit (file, error));
+  return file == NULL
+         || (write_text (&output, output.has_items ? "\n]\n" : "[]\n", error)
+             && rn_atomic_file_commit (file, error));
 }
 
 int
@@ -144,12 +150,14 @@ rn_cmd_eval (int argc, char **argv)
 {
   g_autofree char *out = NULL;
   const GOptionEntry entries[] = {
-    { "out", 0, 0, G_OPTION_ARG_FILENAME, &out, "Write the detections as JSON, in the form of COCO's results", "FILE" },
+    { "out", 0, 0, G_OPTION_ARG_FILENAME, &out, "Write the detections as JSON, in the form of COCO's results",
+      "FILE" },
     { NULL },
   };
   const RnUsage usage = {
     .arguments = "CONFIG CHECKPOINT",
-    .summary = "Prints the mean average precision of a checkpoint on data.test, or on data.val where there is no data.test.",
+    .summary = "Prints the mean average precision of a checkpoint on data.test, or on data.val where there "
+               "is no data.test.",
     .examples = "  runner eval configs/retinanet_shapes.yaml work_dirs/retinanet_shapes/latest.safetensors\n"
                 "  runner eval configs/retinanet_shapes.yaml best.safetensors --out detections.json\n",
     .n_min = 1,

@@ -18,10 +18,12 @@
 
 static const RnUsage usage = {
   .arguments = "CONFIG",
-  .summary = "Trains a detector. Writes logs and checkpoints to the work dir. Ctrl-C saves and leaves; --resume goes on, to the same bits.",
-  .examples = "  runner train configs/retinanet_shapes.yaml\n"
-              "  runner train configs/retinanet_shapes.yaml --work-dir work_dirs/long --set runner.max_epochs=24\n"
-              "  runner train configs/retinanet_shapes.yaml --resume\n",
+  .summary = "Trains a detector. Writes logs and checkpoints to the work dir. Ctrl-C saves and leaves; "
+             "--resume goes on, to the same bits.",
+  .examples =
+      "  runner train configs/retinanet_shapes.yaml\n"
+      "  runner train configs/retinanet_shapes.yaml --work-dir work_dirs/long --set runner.max_epochs=24\n"
+      "  runner train configs/retinanet_shapes.yaml --resume\n",
   .groups = RN_OPTIONS_CONFIG | RN_OPTIONS_RUN | RN_OPTIONS_RESUME,
 };
 
@@ -45,9 +47,11 @@ open_work_dir (const RnNode *root, const char *timestamp, GError **error)
       return FALSE;
     }
   g_autofree char *log_name = g_strconcat (timestamp, ".log", NULL);
-  g_autofree char *log_path = g_build_filename (dir, log_name, NULL), *config_path = g_build_filename (dir, "config.yaml", NULL);
+  g_autofree char *log_path = g_build_filename (dir, log_name, NULL),
+                  *config_path = g_build_filename (dir, "config.yaml", NULL);
   g_autofree char *config = rn_config_dump (root, FALSE);
-  return rn_log_set_file (log_path, error) && rn_atomic_file_save (config_path, config, strlen (config), error);
+  return rn_log_set_file (log_path, error)
+         && rn_atomic_file_save (config_path, config, strlen (config), error);
 }
 
 /* A new run in the folder of an old one takes nothing from it, and writes over files of the same names. */
@@ -58,8 +62,9 @@ warn_of_old_run (const char *dir, GError **error)
   if (list == NULL)
     return FALSE;
   if (list->len > 0)
-    g_warning ("%s holds %u checkpoints of an earlier run; this one starts anew and will write over those of the same names (--resume would go on)", dir,
-               list->len);
+    g_warning ("%s holds %u checkpoints of an earlier run; this one starts anew and will write over those of "
+               "the same names (--resume would go on)",
+               dir, list->len);
   return TRUE;
 }
 
@@ -91,8 +96,9 @@ train (RnNode *root, const RnOptions *options, int *signal, GError **error)
   g_autofree char *hooks = rn_runner_describe_hooks (training->runner);
   g_message ("device: %s", training->task->device);
   g_message ("hooks, in the order of each stage:\n%s", hooks);
-  g_message ("work dir: %s; %" G_GINT64_FORMAT " iterations in all, %" G_GINT64_FORMAT " in an epoch", training->job->config.work_dir,
-             rn_runner_max_iters (training->runner), rn_runner_epoch_length (training->runner));
+  g_message ("work dir: %s; %" G_GINT64_FORMAT " iterations in all, %" G_GINT64_FORMAT " in an epoch",
+             training->job->config.work_dir, rn_runner_max_iters (training->runner),
+             rn_runner_epoch_length (training->runner));
   rn_signals_install ();
   gboolean is_ok = rn_runner_run (training->runner, error);
   *signal = rn_runner_signal (training->runner);

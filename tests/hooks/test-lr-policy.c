@@ -1,11 +1,13 @@
-/* Rates against MMCV 1.7.1's formulas: the linear warm-up's values at 49 and 99 are those of published logs. */
+/* Rates against MMCV 1.7.1's formulas: the linear warm-up's values at 49 and 99 are those of published logs.
+ */
 #include "config.h"
 
 #include "hooks/lr-policy.h"
 
 #include <math.h>
 
-/* Relative, to what the table below gives: it is written with as many digits as the value needs, or computed by the formula. */
+/* Relative, to what the table below gives: it is written with as many digits as the value needs, or computed
+ * by the formula. */
 #define TOLERANCE 1e-9
 
 static void
@@ -23,7 +25,8 @@ test_linear (void)
   {
     gint64 iter;
     double lr;
-  } rows[] = { { 0, 1e-5 }, { 49, 9.8902e-4 }, { 99, 1.98802e-3 }, { 250, 5.005e-3 }, { 499, 9.98002e-3 }, { 500, 0.01 }, { 501, 0.01 } };
+  } rows[] = { { 0, 1e-5 },         { 49, 9.8902e-4 }, { 99, 1.98802e-3 }, { 250, 5.005e-3 },
+               { 499, 9.98002e-3 }, { 500, 0.01 },     { 501, 0.01 } };
 
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     assert_close (rn_warmup_lr (&rule, rows[i].iter, 0.01), rows[i].lr);
@@ -56,7 +59,9 @@ static void
 test_milestones (void)
 {
   const gint64 milestones[] = { 8, 11 };
-  const RnStepRule rule = { .milestones = milestones, .n_milestones = 2, .gamma = 0.1, .min_lr = (double) NAN };
+  const RnStepRule rule = {
+    .milestones = milestones, .n_milestones = 2, .gamma = 0.1, .min_lr = (double) NAN
+  };
 
   assert_close (rn_step_lr (&rule, 0, 0.01), 0.01);
   assert_close (rn_step_lr (&rule, 7, 0.01), 0.01);

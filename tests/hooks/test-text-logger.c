@@ -24,7 +24,8 @@ collect (GLogLevelFlags level, const GLogField *fields, gsize n_fields, gpointer
   return G_LOG_WRITER_HANDLED;
 }
 
-/* Iteration i (from 0) of the fake task has these losses; the learning rate is 0, so they depend on the batch only. */
+/* Iteration i (from 0) of the fake task has these losses; the learning rate is 0, so they depend on the batch
+ * only. */
 static double
 loss_of (gint64 iter, gint64 epoch_length)
 {
@@ -51,25 +52,29 @@ typedef struct
   const char *lines; /* "iter:length of the window", for each training line */
 } Case;
 
-#define EPOCHS(n, log) \
-  "optimizer: {type: SGD, lr: 0.0}\nrunner: {type: EpochBasedRunner, max_epochs: " #n "}\nlog_config: {hooks: [{type: TextLoggerHook}], " log "}\n"
-#define ITERS(n, log) \
-  "optimizer: {type: SGD, lr: 0.0}\nrunner: {type: IterBasedRunner, max_iters: " #n "}\nlog_config: {hooks: [{type: TextLoggerHook}], " log "}\n"
-#define WITH_LAST \
+#define EPOCHS(n, log)                                                                \
+  "optimizer: {type: SGD, lr: 0.0}\nrunner: {type: EpochBasedRunner, max_epochs: " #n \
+  "}\nlog_config: {hooks: [{type: TextLoggerHook}], " log "}\n"
+#define ITERS(n, log)                                                               \
+  "optimizer: {type: SGD, lr: 0.0}\nrunner: {type: IterBasedRunner, max_iters: " #n \
+  "}\nlog_config: {hooks: [{type: TextLoggerHook}], " log "}\n"
+#define WITH_LAST                                                                      \
   "optimizer: {type: SGD, lr: 0.0}\nrunner: {type: EpochBasedRunner, max_epochs: 2}\n" \
   "log_config: {interval: 4, hooks: [{type: TextLoggerHook, ignore_last: false}]}\n"
 
 static const Case cases[] = {
   { EPOCHS (2, "interval: 4"), 10, "4:4 8:4 14:4 18:4" }, /* within the epoch, the rest is left out */
   { WITH_LAST, 10, "4:4 8:4 10:2 14:4 18:4 20:2" },
-  { EPOCHS (2, "interval: 50"), 3, "3:3 6:3" }, /* an epoch shorter than the interval has a line all the same */
+  { EPOCHS (2, "interval: 50"), 3,
+    "3:3 6:3" }, /* an epoch shorter than the interval has a line all the same */
   { EPOCHS (2, "interval: 5"), 5, "5:5 10:5" },
   { ITERS (10, "interval: 4"), 7, "4:4 8:4" },
   { ITERS (9, "interval: 100"), 4, "4:4 8:4 9:1" },
   { ITERS (3, "interval: 100"), 50, "3:3" },
 };
 
-/* Strict JSON: json-glib is lenient with comments and the like, which our lines never hold, but not with NaN. */
+/* Strict JSON: json-glib is lenient with comments and the like, which our lines never hold, but not with NaN.
+ */
 static JsonObject *
 parse (const char *line, JsonParser *parser)
 {
@@ -97,7 +102,8 @@ test_lines (gconstpointer data)
     {
       g_autoptr (JsonParser) parser = json_parser_new ();
       JsonObject *line = parse (g_ptr_array_index (lines, i), parser);
-      gint64 iter = g_ascii_strtoll (expected[i], NULL, 10), n = g_ascii_strtoll (strchr (expected[i], ':') + 1, NULL, 10);
+      gint64 iter = g_ascii_strtoll (expected[i], NULL, 10),
+             n = g_ascii_strtoll (strchr (expected[i], ':') + 1, NULL, 10);
       double loss = mean_loss (iter - n, iter, c->epoch_length);
 
       g_assert_cmpint (json_object_get_int_member (line, "iter"), ==, iter);
@@ -123,24 +129,28 @@ test_text (void)
   FakeRun run;
 
   g_ptr_array_set_size (text_lines, 0);
-  fake_run_open (&run,
-                 "optimizer: {type: SGD, lr: 0.00125}\nrunner: {type: EpochBasedRunner, max_epochs: 1}\n"
-                 "optimizer_config: {grad_clip: {max_norm: 35}}\nevaluation: {interval: 1}\nlog_config: {interval: 2}\n",
-                 4, NULL);
+  fake_run_open (
+      &run,
+      "optimizer: {type: SGD, lr: 0.00125}\nrunner: {type: EpochBasedRunner, max_epochs: 1}\n"
+      "optimizer_config: {grad_clip: {max_norm: 35}}\nevaluation: {interval: 1}\nlog_config: {interval: 2}\n",
+      4, NULL);
   run.fake.scores = scores;
   run.fake.n_scores = 1;
   g_assert_true (rn_runner_init (run.runner, &error) && rn_runner_run (run.runner, &error));
   g_assert_cmpuint (text_lines->len, ==, 3);
-  const char *train = "^Epoch \\[1\\]\\[2/4\\]\tlr: 1\\.250e-03, eta: 0:00:[0-9]{2}, time: [0-9]+\\.[0-9]{3}, data_time: [0-9]+\\.[0-9]{3}, "
-                      "memory: [0-9]+, loss_cls: [0-9]+\\.[0-9]{4}, loss_bbox: [0-9]+\\.[0-9]{4}, loss: [0-9]+\\.[0-9]{4}, "
-                      "grad_norm: [0-9]+\\.[0-9]{4}$";
+  const char *train =
+      "^Epoch \\[1\\]\\[2/4\\]\tlr: 1\\.250e-03, eta: 0:00:[0-9]{2}, time: [0-9]+\\.[0-9]{3}, data_time: "
+      "[0-9]+\\.[0-9]{3}, "
+      "memory: [0-9]+, loss_cls: [0-9]+\\.[0-9]{4}, loss_bbox: [0-9]+\\.[0-9]{4}, loss: [0-9]+\\.[0-9]{4}, "
+      "grad_norm: [0-9]+\\.[0-9]{4}$";
   g_assert_true (g_regex_match_simple (train, g_ptr_array_index (text_lines, 0), 0, 0));
   g_assert_cmpstr (g_ptr_array_index (text_lines, 2), ==, "Epoch(val) [1][5]\tAP50: 0.7730, mAP: 0.7726");
 
   g_autoptr (GPtrArray) lines = fake_run_json_lines (run.dir);
   g_assert_cmpuint (lines->len, ==, 3);
-  g_assert_cmpstr (g_ptr_array_index (lines, 2), ==,
-                   "{\"mode\": \"val\", \"epoch\": 1, \"iter\": 4, \"n_images\": 5, \"AP50\": 0.773, \"mAP\": 0.77259}");
+  g_assert_cmpstr (
+      g_ptr_array_index (lines, 2), ==,
+      "{\"mode\": \"val\", \"epoch\": 1, \"iter\": 4, \"n_images\": 5, \"AP50\": 0.773, \"mAP\": 0.77259}");
   fake_run_remove (run.dir);
   fake_run_close (&run);
 }

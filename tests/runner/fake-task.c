@@ -125,7 +125,8 @@ evaluate (RnTask *task, const RnEvalOptions *options, RnEvaluation *result, GErr
   if (rn_signals_pending () != 0)
     return FALSE;
   g_assert_cmpuint (fake->n_evaluations, <, fake->n_scores);
-  RnIouScore score = { .iou_thr = options->iou_thrs[0], .classes = g_array_new (FALSE, FALSE, sizeof (RnClassScore)) };
+  RnIouScore score = { .iou_thr = options->iou_thrs[0],
+                       .classes = g_array_new (FALSE, FALSE, sizeof (RnClassScore)) };
   RnClassScore class = { 0, 3, 4, 0.5, fake->scores[fake->n_evaluations] };
   score.map = result->map = fake->scores[fake->n_evaluations++];
   g_array_append_val (score.classes, class);
@@ -200,7 +201,9 @@ void
 fake_run_open (FakeRun *run, const char *yaml, gint64 epoch_length, const char *dir)
 {
   g_autoptr (GError) error = NULL;
-  g_autofree char *text = g_strconcat (strstr (yaml, "optimizer: {") == NULL ? "optimizer: {type: SGD, lr: 0.001, momentum: 0.9}\n" : "", yaml, NULL);
+  g_autofree char *text = g_strconcat (
+      strstr (yaml, "optimizer: {") == NULL ? "optimizer: {type: SGD, lr: 0.001, momentum: 0.9}\n" : "", yaml,
+      NULL);
 
   memset (run, 0, sizeof *run);
   fake_task_init (&run->fake, epoch_length);

@@ -1,6 +1,6 @@
 /*
- * fake-task.h: a task without pixels: four weights that follow a sequence of numbers by SGD, as fast as a test wants it, and a run around it
- * in a folder of its own.
+ * fake-task.h: a task without pixels: four weights that follow a sequence of numbers by SGD, as fast as a
+ * test wants it, and a run around it in a folder of its own.
  */
 #ifndef TESTS_RUNNER_FAKE_TASK_H
 #define TESTS_RUNNER_FAKE_TASK_H
@@ -13,17 +13,17 @@ G_BEGIN_DECLS
 
 typedef struct
 {
-  RnTask task; /* first */
+  RnTask task;     /* first */
   RnTaskVtbl vtbl; /* a copy, so that a test may take evaluation away */
   RnBatch batch;
   float w[FAKE_N], momentum[FAKE_N], grads[FAKE_N];
-  double grad_norm;      /* given instead of the real one when above 0 */
+  double grad_norm; /* given instead of the real one when above 0 */
   guint64 epoch;
-  gint64 next;           /* batch of the epoch */
-  const double *scores;  /* mAP of the first evaluation, the second, ... */
+  gint64 next;          /* batch of the epoch */
+  const double *scores; /* mAP of the first evaluation, the second, ... */
   guint n_scores, n_evaluations;
   int signal_in_evaluation; /* raised in the evaluation of this number, counted from 1; 0: never */
-  GString *trace;        /* (nullable) lent: gets "forward", "backward", ... */
+  GString *trace;           /* (nullable) lent: gets "forward", "backward", ... */
 } FakeTask;
 
 void fake_task_init (FakeTask *fake, gint64 epoch_length);
@@ -32,14 +32,15 @@ void fake_task_init (FakeTask *fake, gint64 epoch_length);
 typedef struct
 {
   FakeTask fake;
-  char *dir;              /* work dir, new */
-  RnNode *root;           /* owned */
+  char *dir;    /* work dir, new */
+  RnNode *root; /* owned */
   RnRunConfig config;
   RnOptimizer *optimizer;
   RnRunner *runner;
 } FakeRun;
 
-/* @yaml: the parts of a configuration file that the runner reads; `optimizer:` may be left out. @dir NULL: a new one. */
+/* @yaml: the parts of a configuration file that the runner reads; `optimizer:` may be left out. @dir NULL: a
+ * new one. */
 void fake_run_open (FakeRun *run, const char *yaml, gint64 epoch_length, const char *dir);
 /* Frees all but the folder. */
 void fake_run_close (FakeRun *run);
@@ -48,7 +49,8 @@ void fake_run_remove (const char *dir);
 
 /* The newest log.json in @dir, its lines but the first. (transfer full) */
 GPtrArray *fake_run_json_lines (const char *dir);
-/* The same without what depends on the clock and on the process, as "name=value;" with all digits. (transfer full) */
+/* The same without what depends on the clock and on the process, as "name=value;" with all digits. (transfer
+ * full) */
 GPtrArray *fake_run_timeless_lines (const char *dir);
 /* Names of files in @dir that end in @suffix, sorted, separated by spaces. (transfer full) */
 char *fake_run_files (const char *dir, const char *suffix);

@@ -17,7 +17,8 @@ test_sgd (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (RnNode) node = NULL;
-  g_autoptr (RnOptimizer) optimizer = make ("{type: SGD, lr: 0.01, momentum: 0.9, weight_decay: 1e-4, nesterov: true}", &node, &error);
+  g_autoptr (RnOptimizer) optimizer =
+      make ("{type: SGD, lr: 0.01, momentum: 0.9, weight_decay: 1e-4, nesterov: true}", &node, &error);
 
   g_assert_no_error (error);
   g_assert_cmpfloat (rn_optimizer_lr (optimizer), ==, 0.01);
@@ -25,7 +26,8 @@ test_sgd (void)
   g_assert_cmpfloat (rn_optimizer_weight_decay (optimizer), ==, 1e-4);
   g_assert_cmpfloat (rn_optimizer_dampening (optimizer), ==, 0);
   g_assert_true (rn_optimizer_is_nesterov (optimizer));
-  RnParamMultipliers m = rn_optimizer_multipliers (optimizer, &(RnParam){ .name = (char *) "a.bias", .is_bias = TRUE });
+  RnParamMultipliers m =
+      rn_optimizer_multipliers (optimizer, &(RnParam){ .name = (char *) "a.bias", .is_bias = TRUE });
   g_assert_cmpfloat (m.lr_mult, ==, 1);
   g_assert_cmpfloat (m.decay_mult, ==, 1);
 }
@@ -58,7 +60,8 @@ typedef struct
   float lr_mult, decay_mult;
 } Row;
 
-/* DefaultOptimizerConstructor of MMCV 1.x: the longest key wins, then the alphabet; a key puts the other rules out of force. */
+/* DefaultOptimizerConstructor of MMCV 1.x: the longest key wins, then the alphabet; a key puts the other
+ * rules out of force. */
 static void
 test_paramwise (void)
 {
@@ -77,13 +80,16 @@ test_paramwise (void)
   g_autoptr (RnOptimizer) optimizer =
       make ("type: SGD\nlr: 1\nparamwise_cfg:\n"
             "  bias_lr_mult: 2\n  bias_decay_mult: 0\n  norm_decay_mult: 0.5\n  bypass_duplicate: true\n"
-            "  custom_keys: {backbone: {lr_mult: 0.1}, backbone.layer1: {lr_mult: 0.25, decay_mult: 3}, zz: {lr_mult: 5}, aa: {lr_mult: 4}}\n",
+            "  custom_keys: {backbone: {lr_mult: 0.1}, backbone.layer1: {lr_mult: 0.25, decay_mult: 3}, zz: "
+            "{lr_mult: 5}, aa: {lr_mult: 4}}\n",
             &node, &error);
 
   g_assert_no_error (error);
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {
-      RnParam param = { .name = (char *) rows[i].name, .is_norm = rows[i].is_norm, .is_bias = rows[i].is_bias };
+      RnParam param = { .name = (char *) rows[i].name,
+                        .is_norm = rows[i].is_norm,
+                        .is_bias = rows[i].is_bias };
       RnParamMultipliers m = rn_optimizer_multipliers (optimizer, &param);
       g_assert_cmpfloat (m.lr_mult, ==, rows[i].lr_mult);
       g_assert_cmpfloat (m.decay_mult, ==, rows[i].decay_mult);

@@ -26,7 +26,8 @@ test_json (void)
   rn_record_set_string (record, "odd", "q\" b\\ n\n t\t c\x01 x\xff");
   g_autofree char *json = rn_record_to_json (record, 9);
   g_assert_cmpstr (json, ==,
-                   "{\"mode\": \"train\", \"iter\": -9223372036854775808, \"lr\": 1e-09, \"whole\": 3.0, \"list\": [1.0, -0.5], \"empty\": [], "
+                   "{\"mode\": \"train\", \"iter\": -9223372036854775808, \"lr\": 1e-09, \"whole\": 3.0, "
+                   "\"list\": [1.0, -0.5], \"empty\": [], "
                    "\"odd\": \"q\\\" b\\\\ n\\n t\\t c\\u0001 x\xef\xbf\xbd\"}");
   g_assert_nonnull (json_from_string (json, NULL));
 }
@@ -43,7 +44,8 @@ test_non_finite (void)
   rn_record_set_floats (record, "list", list, 2);
   g_autofree char *json = rn_record_to_json (record, 9);
   g_assert_cmpstr (json, ==,
-                   "{\"loss\": null, \"norm\": null, \"fine\": 0.0, \"list\": [1.0, null], \"non_finite\": [\"loss\", \"norm\", \"list\"]}");
+                   "{\"loss\": null, \"norm\": null, \"fine\": 0.0, \"list\": [1.0, null], \"non_finite\": "
+                   "[\"loss\", \"norm\", \"list\"]}");
 
   g_autoptr (GError) error = NULL;
   g_autoptr (RnRecord) back = rn_record_parse (json, &error);
@@ -78,7 +80,8 @@ test_bits (void)
 static void
 test_get (void)
 {
-  g_autoptr (RnRecord) record = rn_record_parse ("{\"i\": 3, \"f\": 0.25, \"s\": \"text\", \"l\": [1, 2.5]}", NULL);
+  g_autoptr (RnRecord) record =
+      rn_record_parse ("{\"i\": 3, \"f\": 0.25, \"s\": \"text\", \"l\": [1, 2.5]}", NULL);
   gsize n;
 
   g_assert_cmpint (rn_record_int (record, "i", -1), ==, 3);
@@ -98,8 +101,17 @@ test_get (void)
 static void
 test_hostile (void)
 {
-  static const char *const bad[] = { "", "[]", "{", "nothing", "{\"a\": {\"b\": 1}}", "{\"a\": [[1]]}", "{\"a\": [\"b\"]}", "{\"a\": true}",
-                                     "{\"a\": 1} /* [[[[ */", "{\"a\": \"\xff\"}", "]]]]" };
+  static const char *const bad[] = { "",
+                                     "[]",
+                                     "{",
+                                     "nothing",
+                                     "{\"a\": {\"b\": 1}}",
+                                     "{\"a\": [[1]]}",
+                                     "{\"a\": [\"b\"]}",
+                                     "{\"a\": true}",
+                                     "{\"a\": 1} /* [[[[ */",
+                                     "{\"a\": \"\xff\"}",
+                                     "]]]]" };
 
   for (gsize i = 0; i < G_N_ELEMENTS (bad); i++)
     {

@@ -15,8 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BY_ITER(max, rest) "runner: {type: IterBasedRunner, max_iters: " #max "}\nlog_config: {interval: 4, hooks: [{type: TextLoggerHook}]}\n" rest
-#define BY_EPOCH(max, rest) "runner: {type: EpochBasedRunner, max_epochs: " #max "}\nlog_config: {interval: 4, hooks: [{type: TextLoggerHook}]}\n" rest
+#define BY_ITER(max, rest)                           \
+  "runner: {type: IterBasedRunner, max_iters: " #max \
+  "}\nlog_config: {interval: 4, hooks: [{type: TextLoggerHook}]}\n" rest
+#define BY_EPOCH(max, rest)                            \
+  "runner: {type: EpochBasedRunner, max_epochs: " #max \
+  "}\nlog_config: {interval: 4, hooks: [{type: TextLoggerHook}]}\n" rest
 
 static void
 run (FakeRun *fake)
@@ -62,20 +66,28 @@ typedef struct
 } Retention;
 
 static const Retention retentions[] = {
-  { BY_ITER (12, "checkpoint_config: {interval: 5, max_keep_ckpts: 1}\n"), 100, "iter_12.safetensors latest.safetensors", "iter_12.safetensors\n" },
-  { BY_ITER (12, "checkpoint_config: {interval: 5, max_keep_ckpts: 2}\n"), 100, "iter_10.safetensors iter_12.safetensors latest.safetensors",
+  { BY_ITER (12, "checkpoint_config: {interval: 5, max_keep_ckpts: 1}\n"), 100,
+    "iter_12.safetensors latest.safetensors", "iter_12.safetensors\n" },
+  { BY_ITER (12, "checkpoint_config: {interval: 5, max_keep_ckpts: 2}\n"), 100,
+    "iter_10.safetensors iter_12.safetensors latest.safetensors",
     "iter_12.safetensors\niter_10.safetensors\n" },
-  { BY_ITER (12, "checkpoint_config: {interval: 5, save_last: false}\n"), 100, "iter_10.safetensors iter_5.safetensors latest.safetensors",
+  { BY_ITER (12, "checkpoint_config: {interval: 5, save_last: false}\n"), 100,
+    "iter_10.safetensors iter_5.safetensors latest.safetensors",
     "iter_10.safetensors\niter_5.safetensors\n" },
   { BY_ITER (12, "checkpoint_config: {interval: 5, by_epoch: true, max_keep_ckpts: 3}\n"), 2,
-    "epoch_5.safetensors epoch_6.safetensors latest.safetensors", "epoch_6.safetensors\nepoch_5.safetensors\n" },
+    "epoch_5.safetensors epoch_6.safetensors latest.safetensors",
+    "epoch_6.safetensors\nepoch_5.safetensors\n" },
   /* Counted in epochs, ends in the middle of one. */
-  { BY_ITER (5, "checkpoint_config: {interval: 1, by_epoch: true}\n"), 4, "epoch_1.safetensors iter_5.safetensors latest.safetensors",
+  { BY_ITER (5, "checkpoint_config: {interval: 1, by_epoch: true}\n"), 4,
+    "epoch_1.safetensors iter_5.safetensors latest.safetensors",
     "iter_5.safetensors\nepoch_1.safetensors\n" },
-  { BY_EPOCH (3, "checkpoint_config: {interval: 2, max_keep_ckpts: 1}\n"), 2, "epoch_3.safetensors latest.safetensors", "epoch_3.safetensors\n" },
+  { BY_EPOCH (3, "checkpoint_config: {interval: 2, max_keep_ckpts: 1}\n"), 2,
+    "epoch_3.safetensors latest.safetensors", "epoch_3.safetensors\n" },
   { BY_EPOCH (2, "checkpoint_config: {interval: 3, by_epoch: false}\n"), 4,
-    "iter_3.safetensors iter_6.safetensors iter_8.safetensors latest.safetensors", "iter_8.safetensors\niter_6.safetensors\niter_3.safetensors\n" },
-  { BY_EPOCH (2, "checkpoint_config: {}\n"), 2, "epoch_2.safetensors latest.safetensors", "epoch_2.safetensors\n" },
+    "iter_3.safetensors iter_6.safetensors iter_8.safetensors latest.safetensors",
+    "iter_8.safetensors\niter_6.safetensors\niter_3.safetensors\n" },
+  { BY_EPOCH (2, "checkpoint_config: {}\n"), 2, "epoch_2.safetensors latest.safetensors",
+    "epoch_2.safetensors\n" },
 };
 
 static void
@@ -108,9 +120,12 @@ test_old_folder (void)
 
   fake_run_open (&first, BY_ITER (6, "checkpoint_config: {interval: 2}\n"), 100, NULL);
   run (&first);
-  fake_run_open (&second, BY_ITER (7, "checkpoint_config: {interval: 7, max_keep_ckpts: 1}\n"), 100, first.dir);
+  fake_run_open (&second, BY_ITER (7, "checkpoint_config: {interval: 7, max_keep_ckpts: 1}\n"), 100,
+                 first.dir);
   run (&second);
-  assert_files (first.dir, "iter_2.safetensors iter_4.safetensors iter_6.safetensors iter_7.safetensors latest.safetensors");
+  assert_files (
+      first.dir,
+      "iter_2.safetensors iter_4.safetensors iter_6.safetensors iter_7.safetensors latest.safetensors");
   fake_run_remove (first.dir);
   fake_run_close (&first);
   fake_run_close (&second);
@@ -121,7 +136,8 @@ test_out_dir (void)
 {
   FakeRun fake;
   g_autofree char *out = g_dir_make_tmp ("rn-out-XXXXXX", NULL);
-  g_autofree char *yaml = g_strdup_printf (BY_ITER (4, "checkpoint_config: {interval: 2, max_keep_ckpts: 1, out_dir: %s}\n"), out);
+  g_autofree char *yaml = g_strdup_printf (
+      BY_ITER (4, "checkpoint_config: {interval: 2, max_keep_ckpts: 1, out_dir: %s}\n"), out);
 
   fake_run_open (&fake, yaml, 100, NULL);
   run (&fake);
@@ -178,7 +194,8 @@ typedef struct
   RnHook hook;
 } KillHook;
 
-RN_HOOK_DEFINE (killer, KillHook, .name = "KillHook", .summary = "for tests", .after_train_iter = kill_after_train_iter);
+RN_HOOK_DEFINE (killer, KillHook, .name = "KillHook", .summary = "for tests",
+                .after_train_iter = kill_after_train_iter);
 
 static const double scores[] = { 0.1, 0.3, 0.2, 0.3, (double) NAN, 0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1 };
 
@@ -217,7 +234,8 @@ test_same_bits (gconstpointer data)
       g_assert_true (rn_runner_run (resumed.runner, &error));
 
       g_assert_cmpmem (resumed.fake.w, sizeof resumed.fake.w, straight.fake.w, sizeof straight.fake.w);
-      g_assert_cmpmem (resumed.fake.momentum, sizeof resumed.fake.momentum, straight.fake.momentum, sizeof straight.fake.momentum);
+      g_assert_cmpmem (resumed.fake.momentum, sizeof resumed.fake.momentum, straight.fake.momentum,
+                       sizeof straight.fake.momentum);
       g_assert_cmpint (rn_runner_opt_step (resumed.runner), ==, rn_runner_opt_step (straight.runner));
       g_autofree char *list = read_list (dir);
       g_assert_cmpstr (list, ==, expected_list);
@@ -226,7 +244,8 @@ test_same_bits (gconstpointer data)
       g_autoptr (GPtrArray) lines = fake_run_timeless_lines (dir);
       g_assert_cmpuint (lines->len, <=, expected->len);
       for (guint i = 0; i < lines->len; i++)
-        g_assert_cmpstr (g_ptr_array_index (lines, lines->len - 1 - i), ==, g_ptr_array_index (expected, expected->len - 1 - i));
+        g_assert_cmpstr (g_ptr_array_index (lines, lines->len - 1 - i), ==,
+                         g_ptr_array_index (expected, expected->len - 1 - i));
       fake_run_remove (dir);
       fake_run_close (&resumed);
     }
@@ -244,7 +263,8 @@ raise_after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
   return TRUE;
 }
 
-RN_HOOK_DEFINE (raiser, KillHook, .name = "RaiseHook", .summary = "for tests", .after_train_iter = raise_after_train_iter);
+RN_HOOK_DEFINE (raiser, KillHook, .name = "RaiseHook", .summary = "for tests",
+                .after_train_iter = raise_after_train_iter);
 
 static void
 test_signal (void)
@@ -286,7 +306,8 @@ test_signal (void)
 static void
 test_signal_in_evaluation (void)
 {
-  const char *yaml = BY_EPOCH (2, "evaluation: {interval: 1, save_best: auto}\ncheckpoint_config: {interval: 1}\n");
+  const char *yaml =
+      BY_EPOCH (2, "evaluation: {interval: 1, save_best: auto}\ncheckpoint_config: {interval: 1}\n");
   FakeRun stopped, resumed;
 
   fake_run_open (&stopped, yaml, 3, NULL);
@@ -297,7 +318,8 @@ test_signal_in_evaluation (void)
   run (&stopped);
   rn_signals_remove ();
   g_assert_cmpint (rn_runner_signal (stopped.runner), ==, SIGTERM);
-  assert_files (stopped.dir, "best_mAP_epoch_1.safetensors epoch_1.safetensors epoch_2.safetensors latest.safetensors");
+  assert_files (stopped.dir,
+                "best_mAP_epoch_1.safetensors epoch_1.safetensors epoch_2.safetensors latest.safetensors");
 
   fake_run_open (&resumed, yaml, 3, stopped.dir);
   resumed.fake.scores = scores;
@@ -306,7 +328,8 @@ test_signal_in_evaluation (void)
   resume (&resumed, NULL);
   run (&resumed);
   g_assert_cmpuint (resumed.fake.n_evaluations, ==, 2);
-  assert_files (stopped.dir, "best_mAP_epoch_2.safetensors epoch_1.safetensors epoch_2.safetensors latest.safetensors");
+  assert_files (stopped.dir,
+                "best_mAP_epoch_2.safetensors epoch_1.safetensors epoch_2.safetensors latest.safetensors");
   fake_run_remove (stopped.dir);
   fake_run_close (&stopped);
   fake_run_close (&resumed);
@@ -449,7 +472,8 @@ forge (const char *path, const char *key, const char *text)
 
   for (guint i = 0; i < keys->len; i++)
     if (strcmp (g_ptr_array_index (keys, i), "checksum") != 0)
-      rn_safetensors_writer_set_metadata (writer, g_ptr_array_index (keys, i), rn_safetensors_metadata (file, g_ptr_array_index (keys, i)));
+      rn_safetensors_writer_set_metadata (writer, g_ptr_array_index (keys, i),
+                                          rn_safetensors_metadata (file, g_ptr_array_index (keys, i)));
   rn_safetensors_writer_set_metadata (writer, key, text);
   for (guint i = 0; i < rn_safetensors_size (file); i++)
     {
@@ -522,11 +546,16 @@ test_changed_config (void)
 {
   FakeRun first, second;
 
-  fake_run_open (&first, BY_ITER (2, "optimizer: {type: SGD, lr: 0.001}\ncheckpoint_config: {interval: 2}\n"), 10, NULL);
+  fake_run_open (&first, BY_ITER (2, "optimizer: {type: SGD, lr: 0.001}\ncheckpoint_config: {interval: 2}\n"),
+                 10, NULL);
   run (&first);
-  fake_run_open (&second, BY_ITER (4, "optimizer: {type: SGD, lr: 0.002}\ncheckpoint_config: {interval: 2}\nseed: 3\n"), 10, first.dir);
-  g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "resume: runner.max_iters: 2 in the checkpoint, 4 now*");
-  g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "resume: optimizer.lr: 0.001 in the checkpoint, 0.002 now*");
+  fake_run_open (
+      &second, BY_ITER (4, "optimizer: {type: SGD, lr: 0.002}\ncheckpoint_config: {interval: 2}\nseed: 3\n"),
+      10, first.dir);
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE,
+                         "resume: runner.max_iters: 2 in the checkpoint, 4 now*");
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE,
+                         "resume: optimizer.lr: 0.001 in the checkpoint, 0.002 now*");
   g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "resume: seed: not set in the checkpoint, 3 now*");
   g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "resumed from*");
   resume (&second, NULL);
@@ -539,7 +568,8 @@ test_changed_config (void)
   fake_run_close (&second);
 }
 
-/* With nothing to take up a run starts at the beginning; a named file is taken, and what came after it is forgotten. */
+/* With nothing to take up a run starts at the beginning; a named file is taken, and what came after it is
+ * forgotten. */
 static void
 test_which_file (void)
 {
@@ -573,7 +603,10 @@ test_best (void)
   static const double s[] = { 0, (double) NAN, -1, 0.25, 0.25, 0.125 };
   FakeRun fake;
 
-  fake_run_open (&fake, BY_EPOCH (6, "evaluation: {interval: 1, save_best: mAP}\ncheckpoint_config: {interval: 100, save_last: false}\n"), 2, NULL);
+  fake_run_open (&fake,
+                 BY_EPOCH (6, "evaluation: {interval: 1, save_best: mAP}\ncheckpoint_config: {interval: 100, "
+                              "save_last: false}\n"),
+                 2, NULL);
   fake.fake.scores = s;
   fake.fake.n_scores = G_N_ELEMENTS (s);
   run (&fake);
@@ -637,7 +670,8 @@ main (int argc, char **argv)
     }
   g_test_add_func ("/runner/retention/old-folder", test_old_folder);
   g_test_add_func ("/runner/retention/out-dir", test_out_dir);
-  g_test_add_data_func ("/runner/same-bits/iter", BY_ITER (20, "checkpoint_config: {interval: 3}\n"), test_same_bits);
+  g_test_add_data_func ("/runner/same-bits/iter", BY_ITER (20, "checkpoint_config: {interval: 3}\n"),
+                        test_same_bits);
   g_test_add_data_func ("/runner/same-bits/epoch",
                         BY_EPOCH (4, "checkpoint_config: {interval: 3, by_epoch: false, max_keep_ckpts: 2}\n"
                                      "evaluation: {interval: 1, save_best: auto}\n"

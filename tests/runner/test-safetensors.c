@@ -51,7 +51,8 @@ static RnSafetensorsWriter *
 make_writer (void)
 {
   RnSafetensorsWriter *writer = rn_safetensors_writer_new ();
-  RnTensorDesc matrix = { RN_F32, 2, { 2, 3, 1, 1 }, 1 }, raw = rn_desc_vector (RN_U8, 5), scalar = { RN_I64, 0, { 1, 1, 1, 1 }, 1 };
+  RnTensorDesc matrix = { RN_F32, 2, { 2, 3, 1, 1 }, 1 }, raw = rn_desc_vector (RN_U8, 5),
+               scalar = { RN_I64, 0, { 1, 1, 1, 1 }, 1 };
 
   rn_safetensors_writer_add (writer, "b", &raw, read_memory, (gpointer) bytes, NULL);
   rn_safetensors_writer_add (writer, "z.weight", &matrix, read_memory, (gpointer) weights, NULL);
@@ -82,7 +83,8 @@ test_round_trip (Fixture *f, gconstpointer data)
   g_assert_true (rn_safetensors_verify (file, &error));
 
   g_assert_cmpuint (rn_safetensors_size (file), ==, 3);
-  g_assert_cmpstr (rn_safetensors_get (file, 0)->name, ==, "a"); /* wide elements first, so that all are aligned */
+  g_assert_cmpstr (rn_safetensors_get (file, 0)->name, ==,
+                   "a"); /* wide elements first, so that all are aligned */
   g_assert_cmpstr (rn_safetensors_get (file, 1)->name, ==, "z.weight");
   g_assert_cmpstr (rn_safetensors_get (file, 2)->name, ==, "b");
   const RnStoredTensor *z = rn_safetensors_find (file, "z.weight");
@@ -161,8 +163,22 @@ touch (const RnSafetensors *file)
 static void
 test_mutations (Fixture *f, gconstpointer data)
 {
-  static const char *const tokens[] = { "9223372036854775807", "-1", "18446744073709551616", "1e308", "[", "{", "}", "]", "\"", "null",
-                                        "\"F64\"", "\"data_offsets\":[0,0]", "\\u0000", ",", "0", "4294967296" };
+  static const char *const tokens[] = { "9223372036854775807",
+                                        "-1",
+                                        "18446744073709551616",
+                                        "1e308",
+                                        "[",
+                                        "{",
+                                        "}",
+                                        "]",
+                                        "\"",
+                                        "null",
+                                        "\"F64\"",
+                                        "\"data_offsets\":[0,0]",
+                                        "\\u0000",
+                                        ",",
+                                        "0",
+                                        "4294967296" };
   g_autofree char *text = NULL;
   gsize size;
   guint n_opened = 0;
@@ -231,7 +247,8 @@ assert_refused (const char *header, gsize n_data, const char *pattern)
     g_error ("\"%s\" does not match \"%s\"", error->message, pattern);
 }
 
-#define T(name, shape, begin, end) "\"" name "\":{\"dtype\":\"F32\",\"shape\":[" shape "],\"data_offsets\":[" begin "," end "]}"
+#define T(name, shape, begin, end) \
+  "\"" name "\":{\"dtype\":\"F32\",\"shape\":[" shape "],\"data_offsets\":[" begin "," end "]}"
 
 static void
 test_bad_headers (void)
@@ -243,7 +260,8 @@ test_bad_headers (void)
   assert_refused ("{" T ("a", "3", "0", "8") "}", 8, "*its shape 12*");
   assert_refused ("{" T ("a", "2", "8", "0") "}", 8, "*inside the file*");
   assert_refused ("{" T ("a", "-2", "0", "8") "}", 8, "*shape*");
-  assert_refused ("{" T ("a", "4294967296,4294967296", "0", "0") "}", 0, "*shape*"); /* 2^64 elements wrap to none */
+  assert_refused ("{" T ("a", "4294967296,4294967296", "0", "0") "}", 0,
+                  "*shape*"); /* 2^64 elements wrap to none */
   assert_refused ("{" T ("a", "1,1,1,1,1,1,1,1,1", "0", "4") "}", 4, "*shape*");
   assert_refused ("{\"a\":{\"dtype\":\"F31\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "*dtype*");
   assert_refused ("{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "*dtype*");
@@ -275,7 +293,8 @@ fail_step (RnAtomicFileStep step, gpointer data)
 static void
 test_failed_write (Fixture *f, gconstpointer data)
 {
-  static const RnAtomicFileStep steps[] = { RN_ATOMIC_FILE_OPEN, RN_ATOMIC_FILE_WRITE, RN_ATOMIC_FILE_FSYNC, RN_ATOMIC_FILE_RENAME };
+  static const RnAtomicFileStep steps[] = { RN_ATOMIC_FILE_OPEN, RN_ATOMIC_FILE_WRITE, RN_ATOMIC_FILE_FSYNC,
+                                            RN_ATOMIC_FILE_RENAME };
 
   g_assert_true (g_file_set_contents (f->path, "old", 3, NULL));
   for (gsize i = 0; i < G_N_ELEMENTS (steps); i++)

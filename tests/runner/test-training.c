@@ -1,6 +1,6 @@
 /*
- * A small RetinaNet on drawn shapes, through the whole program: a run that is killed and taken up ends in the same bits and the same log as
- * one that was left alone.
+ * A small RetinaNet on drawn shapes, through the whole program: a run that is killed and taken up ends in the
+ * same bits and the same log as one that was left alone.
  *
  * Each run is a process of its own, because a process that has used OpenMP cannot fork.
  */
@@ -45,7 +45,8 @@ send_signal (RnHook *hook, RnRunner *runner, GError **error)
   return TRUE;
 }
 
-RN_HOOK_DEFINE (signal, SignalHook, .name = "SignalHook", .summary = "for tests", .keys = signal_keys, .after_train_iter = send_signal);
+RN_HOOK_DEFINE (signal, SignalHook, .name = "SignalHook", .summary = "for tests", .keys = signal_keys,
+                .after_train_iter = send_signal);
 
 /* ---- One run, in a child ---- */
 
@@ -54,7 +55,8 @@ load_config (const char *data, const char *work_dir, const char *const *more)
 {
   g_autoptr (GError) error = NULL;
   g_autofree char *path = g_test_build_filename (G_TEST_DIST, "configs", "retinanet_shapes.yaml", NULL);
-  g_autofree char *data_root = g_strdup_printf ("data_root=%s/", data), *dir = g_strdup_printf ("work_dir=%s", work_dir);
+  g_autofree char *data_root = g_strdup_printf ("data_root=%s/", data),
+                  *dir = g_strdup_printf ("work_dir=%s", work_dir);
   g_autoptr (GPtrArray) overrides = g_ptr_array_new ();
   const char *const fixed[] = { data_root,
                                 dir,
@@ -122,7 +124,8 @@ static void
 assert_same_tensors (const char *dir_a, const char *dir_b, const char *name)
 {
   g_autoptr (GError) error = NULL;
-  g_autofree char *path_a = g_build_filename (dir_a, name, NULL), *path_b = g_build_filename (dir_b, name, NULL);
+  g_autofree char *path_a = g_build_filename (dir_a, name, NULL),
+                  *path_b = g_build_filename (dir_b, name, NULL);
   g_autoptr (RnSafetensors) a = rn_safetensors_open (path_a, &error);
   g_assert_no_error (error);
   g_autoptr (RnSafetensors) b = rn_safetensors_open (path_b, &error);
@@ -154,7 +157,8 @@ assert_same_end (const char *dir, const char *straight, guint n_min)
   g_assert_cmpuint (lines->len, >=, n_min);
   g_assert_cmpuint (lines->len, <=, expected->len);
   for (guint i = 0; i < lines->len; i++)
-    g_assert_cmpstr (g_ptr_array_index (lines, lines->len - 1 - i), ==, g_ptr_array_index (expected, expected->len - 1 - i));
+    g_assert_cmpstr (g_ptr_array_index (lines, lines->len - 1 - i), ==,
+                     g_ptr_array_index (expected, expected->len - 1 - i));
 }
 
 static void
@@ -175,15 +179,20 @@ test_same_bits (void)
 {
   static const char *const plain[] = { "custom_hooks=[{type: SignalHook, at: 0}]", NULL };
   static const char *const killed[] = { "custom_hooks=[{type: SignalHook, at: " KILL_AT "}]", NULL };
-  static const char *const stopped[] = { "custom_hooks=[{type: SignalHook, at: " KILL_AT ", with: term}]", NULL };
-  static const char *const no_workers[] = { "custom_hooks=[{type: SignalHook, at: 0}]", "data.workers_per_gpu=0", NULL };
+  static const char *const stopped[] = { "custom_hooks=[{type: SignalHook, at: " KILL_AT ", with: term}]",
+                                         NULL };
+  static const char *const no_workers[] = { "custom_hooks=[{type: SignalHook, at: 0}]",
+                                            "data.workers_per_gpu=0", NULL };
   g_autoptr (GError) error = NULL;
   g_autofree char *top = g_dir_make_tmp ("rn-training-XXXXXX", &error);
   g_autofree char *data = g_build_filename (top, "data", NULL);
-  g_autofree char *a = g_build_filename (top, "a", NULL), *b = g_build_filename (top, "b", NULL), *c = g_build_filename (top, "c", NULL);
+  g_autofree char *a = g_build_filename (top, "a", NULL), *b = g_build_filename (top, "b", NULL),
+                  *c = g_build_filename (top, "c", NULL);
 
   g_assert_no_error (error);
-  g_assert_true (rn_synth_write (data, &(RnSynthOptions){ .n_train = 12, .n_val = 3, .n_test = 1, .width = 96, .height = 64, .seed = 1 }, &error));
+  g_assert_true (rn_synth_write (
+      data, &(RnSynthOptions){ .n_train = 12, .n_val = 3, .n_test = 1, .width = 96, .height = 64, .seed = 1 },
+      &error));
   g_assert_cmpint (g_mkdir (a, 0777) | g_mkdir (b, 0777) | g_mkdir (c, 0777), ==, 0);
 
   g_assert_cmpint (run_child (data, a, plain, FALSE), ==, 0);
