@@ -316,3 +316,37 @@ fake_run_files (const char *dir, const char *suffix)
   g_ptr_array_add (names, NULL);
   return g_strjoinv (" ", (char **) names->pdata);
 }
+
+void
+fake_run_go (FakeRun *run)
+{
+  g_autoptr (GError) error = NULL;
+  gboolean is_ok = rn_runner_init (run->runner, &error) && rn_runner_run (run->runner, &error);
+  g_assert_no_error (error);
+  g_assert_true (is_ok);
+}
+
+void
+fake_run_resume (FakeRun *run, const char *path)
+{
+  g_autoptr (GError) error = NULL;
+  gboolean is_ok = rn_runner_init (run->runner, &error) && rn_runner_resume (run->runner, path, &error);
+  g_assert_no_error (error);
+  g_assert_true (is_ok);
+}
+
+void
+fake_run_assert_files (const char *dir, const char *expected)
+{
+  g_autofree char *files = fake_run_files (dir, ".safetensors");
+  g_assert_cmpstr (files, ==, expected);
+}
+
+char *
+fake_run_read_list (const char *dir)
+{
+  g_autofree char *path = g_build_filename (dir, "last_checkpoint", NULL);
+  char *text = NULL;
+  g_assert_true (g_file_get_contents (path, &text, NULL, NULL));
+  return text;
+}

@@ -11,6 +11,14 @@ G_BEGIN_DECLS
 
 #define FAKE_N 4
 
+/* Configurations of runs; @rest are further lines. */
+#define BY_ITER(max, rest)                           \
+  "runner: {type: IterBasedRunner, max_iters: " #max \
+  "}\nlog_config: {interval: 4, hooks: [{type: TextLoggerHook}]}\n" rest
+#define BY_EPOCH(max, rest)                            \
+  "runner: {type: EpochBasedRunner, max_epochs: " #max \
+  "}\nlog_config: {interval: 4, hooks: [{type: TextLoggerHook}]}\n" rest
+
 typedef struct
 {
   RnTask task;     /* first */
@@ -42,6 +50,10 @@ typedef struct
 /* @yaml: the parts of a configuration file that the runner reads; `optimizer:` may be left out. @dir NULL: a
  * new one. */
 void fake_run_open (FakeRun *run, const char *yaml, gint64 epoch_length, const char *dir);
+/* init and run; must succeed. */
+void fake_run_go (FakeRun *run);
+/* init and resume; must succeed. */
+void fake_run_resume (FakeRun *run, const char *path);
 /* Frees all but the folder. */
 void fake_run_close (FakeRun *run);
 /* Deletes @dir and the files in it. */
@@ -54,6 +66,11 @@ GPtrArray *fake_run_json_lines (const char *dir);
 GPtrArray *fake_run_timeless_lines (const char *dir);
 /* Names of files in @dir that end in @suffix, sorted, separated by spaces. (transfer full) */
 char *fake_run_files (const char *dir, const char *suffix);
+
+/* The checkpoints in @dir are @expected: names, sorted, separated by spaces. */
+void fake_run_assert_files (const char *dir, const char *expected);
+/* Contents of @dir/last_checkpoint. (transfer full) */
+char *fake_run_read_list (const char *dir);
 
 G_END_DECLS
 

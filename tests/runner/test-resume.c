@@ -1,4 +1,4 @@
-/* Checkpoints of a run: what is kept, what a resume takes, and that it ends in the same bits. */
+/* What a resume takes and refuses, and that a run that is taken up ends in the same bits. */
 #include "config.h"
 
 #include "runner/base/atomic-file.h"
@@ -15,148 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BY_ITER(max, rest)                           \
-  "runner: {type: IterBasedRunner, max_iters: " #max \
-  "}\nlog_config: {interval: 4, hooks: [{type: TextLoggerHook}]}\n" rest
-#define BY_EPOCH(max, rest)                            \
-  "runner: {type: EpochBasedRunner, max_epochs: " #max \
-  "}\nlog_config: {interval: 4, hooks: [{type: TextLoggerHook}]}\n" rest
-
-static void
-run (FakeRun *fake)
-{
-  g_autoptr (GError) error = NULL;
-  gboolean is_ok = rn_runner_init (fake->runner, &error) && rn_runner_run (fake->runner, &error);
-  g_assert_no_error (error);
-  g_assert_true (is_ok);
-}
-
-static void
-resume (FakeRun *fake, const char *path)
-{
-  g_autoptr (GError) error = NULL;
-  gboolean is_ok = rn_runner_init (fake->runner, &error) && rn_runner_resume (fake->runner, path, &error);
-  g_assert_no_error (error);
-  g_assert_true (is_ok);
-}
-
-static void
-assert_files (const char *dir, const char *expected)
-{
-  g_autofree char *files = fake_run_files (dir, ".safetensors");
-  g_assert_cmpstr (files, ==, expected);
-}
-
-static char *
-read_list (const char *dir)
-{
-  g_autofree char *path = g_build_filename (dir, "last_checkpoint", NULL);
-  char *text = NULL;
-  g_assert_true (g_file_get_contents (path, &text, NULL, NULL));
-  return text;
-}
-
-/* ---- Retention ---- */
-
-typedef struct
-{
-  const char *yaml;
-  gint64 epoch_length;
-  const char *files, *list;
-} Retention;
-
-static const Retention retentions[] = {
-  { BY_ITER (12, "checkpoint_config: {interval: 5, max_keep_ckpts: 1}\n"), 100,
-    "iter_12.safetensors latest.safetensors", "iter_12.safetensors\n" },
-  { BY_ITER (12, "checkpoint_config: {interval: 5, max_keep_ckpts: 2}\n"), 100,
-    "iter_10.safetensors iter_12.safetensors latest.safetensors",
-    "iter_12.safetensors\niter_10.safetensors\n" },
-  { BY_ITER (12, "checkpoint_config: {interval: 5, save_last: false}\n"), 100,
-    "iter_10.safetensors iter_5.safetensors latest.safetensors",
-    "iter_10.safetensors\niter_5.safetensors\n" },
-  { BY_ITER (12, "checkpoint_config: {interval: 5, by_epoch: true, max_keep_ckpts: 3}\n"), 2,
-    "epoch_5.safetensors epoch_6.safetensors latest.safetensors",
-    "epoch_6.safetensors\nepoch_5.safetensors\n" },
-  /* Counted in epochs, ends in the middle of one. */
-  { BY_ITER (5, "checkpoint_config: {interval: 1, by_epoch: true}\n"), 4,
-    "epoch_1.safetensors iter_5.safetensors latest.safetensors",
-    "iter_5.safetensors\nepoch_1.safetensors\n" },
-  { BY_EPOCH (3, "checkpoint_config: {interval: 2, max_keep_ckpts: 1}\n"), 2,
-    "epoch_3.safetensors latest.safetensors", "epoch_3.safetensors\n" },
-  { BY_EPOCH (2, "checkpoint_config: {interval: 3, by_epoch: false}\n"), 4,
-    "iter_3.safetensors iter_6.safetensors iter_8.safetensors latest.safetensors",
-    "iter_8.safetensors\niter_6.safetensors\niter_3.safetensors\n" },
-  { BY_EPOCH (2, "checkpoint_config: {}\n"), 2, "epoch_2.safetensors latest.safetensors",
-    "epoch_2.safetensors\n" },
-};
-
-static void
-test_retention (gconstpointer data)
-{
-  const Retention *r = data;
-  FakeRun fake;
-
-  fake_run_open (&fake, r->yaml, r->epoch_length, NULL);
-  g_autofree char *foreign = g_build_filename (fake.dir, "iter_1.safetensors.bak", NULL);
-  g_assert_true (g_file_set_contents (foreign, "mine", -1, NULL));
-  run (&fake);
-  assert_files (fake.dir, r->files);
-  g_autofree char *list = read_list (fake.dir);
-  g_assert_cmpstr (list, ==, r->list);
-  g_assert_true (g_file_test (foreign, G_FILE_TEST_EXISTS));
-
-  g_autofree char *link = g_build_filename (fake.dir, "latest.safetensors", NULL);
-  g_autofree char *target = g_file_read_link (link, NULL);
-  g_assert_true (g_str_has_prefix (list, target));
-  fake_run_remove (fake.dir);
-  fake_run_close (&fake);
-}
-
-/* A new run in an old folder deletes no file of the old one. */
-static void
-test_old_folder (void)
-{
-  FakeRun first, second;
-
-  fake_run_open (&first, BY_ITER (6, "checkpoint_config: {interval: 2}\n"), 100, NULL);
-  run (&first);
-  fake_run_open (&second, BY_ITER (7, "checkpoint_config: {interval: 7, max_keep_ckpts: 1}\n"), 100,
-                 first.dir);
-  run (&second);
-  assert_files (
-      first.dir,
-      "iter_2.safetensors iter_4.safetensors iter_6.safetensors iter_7.safetensors latest.safetensors");
-  fake_run_remove (first.dir);
-  fake_run_close (&first);
-  fake_run_close (&second);
-}
-
-static void
-test_out_dir (void)
-{
-  FakeRun fake;
-  g_autofree char *out = g_dir_make_tmp ("rn-out-XXXXXX", NULL);
-  g_autofree char *yaml = g_strdup_printf (
-      BY_ITER (4, "checkpoint_config: {interval: 2, max_keep_ckpts: 1, out_dir: %s}\n"), out);
-
-  fake_run_open (&fake, yaml, 100, NULL);
-  run (&fake);
-  g_autofree char *name = g_path_get_basename (fake.dir);
-  g_autofree char *dir = g_build_filename (out, name, NULL);
-  assert_files (dir, "iter_4.safetensors");
-  assert_files (fake.dir, "latest.safetensors");
-
-  FakeRun again;
-  fake_run_open (&again, yaml, 100, fake.dir);
-  resume (&again, NULL);
-  g_assert_cmpint (rn_runner_iter (again.runner), ==, 4);
-  fake_run_close (&again);
-  fake_run_remove (dir);
-  g_assert_cmpint (g_rmdir (out), ==, 0);
-  fake_run_remove (fake.dir);
-  fake_run_close (&fake);
-}
-
 /* ---- The same bits ---- */
 
 /* In a child that dies at once, without any farewell, when its iteration comes. */
@@ -171,7 +29,7 @@ run_and_kill (const char *yaml, gint64 epoch_length, const char *dir, const doub
       fake_run_open (&fake, killer, epoch_length, dir);
       fake.fake.scores = scores;
       fake.fake.n_scores = n_scores;
-      run (&fake);
+      fake_run_go (&fake);
       _exit (0);
     }
   int status;
@@ -209,10 +67,10 @@ test_same_bits (gconstpointer data)
   fake_run_open (&straight, yaml, epoch_length, NULL);
   straight.fake.scores = scores;
   straight.fake.n_scores = G_N_ELEMENTS (scores);
-  run (&straight);
+  fake_run_go (&straight);
   gint64 n = rn_runner_iter (straight.runner);
   g_autoptr (GPtrArray) expected = fake_run_timeless_lines (straight.dir);
-  g_autofree char *expected_list = read_list (straight.dir);
+  g_autofree char *expected_list = fake_run_read_list (straight.dir);
 
   for (kill_at = 4; kill_at <= n; kill_at += 3)
     {
@@ -222,7 +80,7 @@ test_same_bits (gconstpointer data)
       fake_run_open (&resumed, yaml, epoch_length, dir);
       resumed.fake.scores = scores;
       resumed.fake.n_scores = G_N_ELEMENTS (scores);
-      resume (&resumed, NULL);
+      fake_run_resume (&resumed, NULL);
       gint64 from = rn_runner_iter (resumed.runner);
       g_assert_cmpint (from, <, kill_at);
       g_assert_cmpint (from, >=, kill_at - 7);
@@ -237,10 +95,10 @@ test_same_bits (gconstpointer data)
       g_assert_cmpmem (resumed.fake.momentum, sizeof resumed.fake.momentum, straight.fake.momentum,
                        sizeof straight.fake.momentum);
       g_assert_cmpint (rn_runner_opt_step (resumed.runner), ==, rn_runner_opt_step (straight.runner));
-      g_autofree char *list = read_list (dir);
+      g_autofree char *list = fake_run_read_list (dir);
       g_assert_cmpstr (list, ==, expected_list);
       g_autofree char *files = fake_run_files (straight.dir, ".safetensors");
-      assert_files (dir, files);
+      fake_run_assert_files (dir, files);
       g_autoptr (GPtrArray) lines = fake_run_timeless_lines (dir);
       g_assert_cmpuint (lines->len, <=, expected->len);
       for (guint i = 0; i < lines->len; i++)
@@ -274,24 +132,24 @@ test_signal (void)
 
   kill_at = -1;
   fake_run_open (&straight, yaml, 5, NULL);
-  run (&straight);
+  fake_run_go (&straight);
   for (gint64 at = 1; at <= 10; at++)
     {
       FakeRun stopped, resumed;
       fake_run_open (&stopped, yaml, 5, NULL);
       kill_at = at;
       rn_signals_install ();
-      run (&stopped);
+      fake_run_go (&stopped);
       rn_signals_remove ();
       g_assert_cmpint (rn_runner_signal (stopped.runner), ==, SIGTERM);
       g_assert_cmpint (rn_runner_iter (stopped.runner), ==, at);
       g_autofree char *files = g_strdup_printf ("iter_%d.safetensors latest.safetensors", (int) at);
-      assert_files (stopped.dir, files);
+      fake_run_assert_files (stopped.dir, files);
 
       kill_at = -1;
       fake_run_open (&resumed, yaml, 5, stopped.dir);
-      resume (&resumed, NULL);
-      run (&resumed);
+      fake_run_resume (&resumed, NULL);
+      fake_run_go (&resumed);
       g_assert_cmpint (rn_runner_epoch (resumed.runner), ==, 2);
       g_assert_cmpmem (resumed.fake.w, sizeof resumed.fake.w, straight.fake.w, sizeof straight.fake.w);
       fake_run_remove (stopped.dir);
@@ -315,21 +173,21 @@ test_signal_in_evaluation (void)
   stopped.fake.n_scores = 2;
   stopped.fake.signal_in_evaluation = 2;
   rn_signals_install ();
-  run (&stopped);
+  fake_run_go (&stopped);
   rn_signals_remove ();
   g_assert_cmpint (rn_runner_signal (stopped.runner), ==, SIGTERM);
-  assert_files (stopped.dir,
-                "best_mAP_epoch_1.safetensors epoch_1.safetensors epoch_2.safetensors latest.safetensors");
+  fake_run_assert_files (
+      stopped.dir, "best_mAP_epoch_1.safetensors epoch_1.safetensors epoch_2.safetensors latest.safetensors");
 
   fake_run_open (&resumed, yaml, 3, stopped.dir);
   resumed.fake.scores = scores;
   resumed.fake.n_scores = 2;
   resumed.fake.n_evaluations = 1;
-  resume (&resumed, NULL);
-  run (&resumed);
+  fake_run_resume (&resumed, NULL);
+  fake_run_go (&resumed);
   g_assert_cmpuint (resumed.fake.n_evaluations, ==, 2);
-  assert_files (stopped.dir,
-                "best_mAP_epoch_2.safetensors epoch_1.safetensors epoch_2.safetensors latest.safetensors");
+  fake_run_assert_files (
+      stopped.dir, "best_mAP_epoch_2.safetensors epoch_1.safetensors epoch_2.safetensors latest.safetensors");
   fake_run_remove (stopped.dir);
   fake_run_close (&stopped);
   fake_run_close (&resumed);
@@ -354,16 +212,16 @@ test_truncated (void)
   g_autoptr (GError) error = NULL;
 
   fake_run_open (&first, yaml, 100, NULL);
-  run (&first);
+  fake_run_go (&first);
   damage (first.dir, "iter_6.safetensors", 700);
   fake_run_open (&second, yaml, 100, first.dir);
   g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "*LOST*iter_6.safetensors*");
-  resume (&second, NULL);
+  fake_run_resume (&second, NULL);
   g_test_assert_expected_messages ();
   g_assert_cmpint (rn_runner_iter (second.runner), ==, 4);
-  run (&second);
+  fake_run_go (&second);
   g_assert_cmpmem (second.fake.w, sizeof second.fake.w, first.fake.w, sizeof first.fake.w);
-  g_autofree char *list = read_list (first.dir);
+  g_autofree char *list = fake_run_read_list (first.dir);
   g_assert_cmpstr (list, ==, "iter_6.safetensors\niter_4.safetensors\niter_2.safetensors\n");
 
   for (int i = 2; i <= 6; i += 2)
@@ -405,10 +263,10 @@ test_full_disk (void)
   rn_atomic_file_set_fault (NULL, NULL);
   g_assert_true (g_str_has_prefix (error->message, "CheckpointHook: after_train_iter: "));
   g_assert_nonnull (strstr (error->message, "iter_4.safetensors"));
-  assert_files (first.dir, "iter_2.safetensors latest.safetensors");
+  fake_run_assert_files (first.dir, "iter_2.safetensors latest.safetensors");
 
   fake_run_open (&second, yaml, 100, first.dir);
-  resume (&second, NULL);
+  fake_run_resume (&second, NULL);
   g_assert_cmpint (rn_runner_iter (second.runner), ==, 2);
   fake_run_remove (first.dir);
   fake_run_close (&first);
@@ -425,7 +283,7 @@ test_mismatch (void)
   g_autoptr (GError) error = NULL;
 
   fake_run_open (&first, yaml, 10, NULL);
-  run (&first);
+  fake_run_go (&first);
   fake_run_open (&second, yaml, 10, first.dir);
   second.fake.task.batch_size = 4;
   g_assert_true (rn_runner_init (second.runner, &error));
@@ -445,7 +303,7 @@ test_mismatch (void)
   second.fake.task.device = "another";
   g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "*\"fake\"*\"another\"*");
   g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "resumed from*");
-  resume (&second, NULL);
+  fake_run_resume (&second, NULL);
   g_test_assert_expected_messages ();
   fake_run_remove (first.dir);
   fake_run_close (&first);
@@ -521,7 +379,7 @@ test_forged (void)
       g_autoptr (GError) error = NULL;
       FakeRun first, second;
       fake_run_open (&first, yaml, 10, NULL);
-      run (&first);
+      fake_run_go (&first);
       g_autofree char *path = g_build_filename (first.dir, "iter_13.safetensors", NULL);
       forge (path, forgeries[i].key, forgeries[i].text);
       fake_run_open (&second, yaml, 10, first.dir);
@@ -548,7 +406,7 @@ test_changed_config (void)
 
   fake_run_open (&first, BY_ITER (2, "optimizer: {type: SGD, lr: 0.001}\ncheckpoint_config: {interval: 2}\n"),
                  10, NULL);
-  run (&first);
+  fake_run_go (&first);
   fake_run_open (
       &second, BY_ITER (4, "optimizer: {type: SGD, lr: 0.002}\ncheckpoint_config: {interval: 2}\nseed: 3\n"),
       10, first.dir);
@@ -558,9 +416,9 @@ test_changed_config (void)
                          "resume: optimizer.lr: 0.001 in the checkpoint, 0.002 now*");
   g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "resume: seed: not set in the checkpoint, 3 now*");
   g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "resumed from*");
-  resume (&second, NULL);
+  fake_run_resume (&second, NULL);
   g_test_assert_expected_messages ();
-  run (&second);
+  fake_run_go (&second);
   g_assert_cmpint (rn_runner_iter (second.runner), ==, 4);
   g_assert_cmpfloat (rn_runner_lr (second.runner), ==, 0.002);
   fake_run_remove (first.dir);
@@ -578,82 +436,20 @@ test_which_file (void)
 
   fake_run_open (&first, yaml, 100, NULL);
   g_assert_true (rn_runner_init (first.runner, NULL));
-  resume (&first, NULL);
+  fake_run_resume (&first, NULL);
   g_assert_cmpint (rn_runner_iter (first.runner), ==, 0);
-  run (&first);
+  fake_run_go (&first);
 
   g_autofree char *path = g_build_filename (first.dir, "iter_4.safetensors", NULL);
   fake_run_open (&second, yaml, 100, first.dir);
-  resume (&second, path);
+  fake_run_resume (&second, path);
   g_assert_cmpint (rn_runner_iter (second.runner), ==, 4);
-  run (&second);
-  g_autofree char *list = read_list (first.dir);
+  fake_run_go (&second);
+  g_autofree char *list = fake_run_read_list (first.dir);
   g_assert_cmpstr (list, ==, "iter_6.safetensors\niter_4.safetensors\niter_2.safetensors\n");
   fake_run_remove (first.dir);
   fake_run_close (&first);
   fake_run_close (&second);
-}
-
-/* ---- The best ---- */
-
-/* 0 is better than nothing, NaN than nothing at all; the file of the one before goes. */
-static void
-test_best (void)
-{
-  static const double s[] = { 0, (double) NAN, -1, 0.25, 0.25, 0.125 };
-  FakeRun fake;
-
-  fake_run_open (&fake,
-                 BY_EPOCH (6, "evaluation: {interval: 1, save_best: mAP}\ncheckpoint_config: {interval: 100, "
-                              "save_last: false}\n"),
-                 2, NULL);
-  fake.fake.scores = s;
-  fake.fake.n_scores = G_N_ELEMENTS (s);
-  run (&fake);
-  assert_files (fake.dir, "best_mAP_epoch_4.safetensors");
-  fake_run_remove (fake.dir);
-  fake_run_close (&fake);
-
-  fake_run_open (&fake, BY_EPOCH (3, "evaluation: {interval: 3, start: 0, save_best: AP50}\n"), 2, NULL);
-  fake.fake.scores = s;
-  fake.fake.n_scores = 2; /* before training, and at the end */
-  run (&fake);
-  g_assert_cmpuint (fake.fake.n_evaluations, ==, 2);
-  assert_files (fake.dir, "best_AP50_epoch_0.safetensors");
-  fake_run_remove (fake.dir);
-  fake_run_close (&fake);
-}
-
-typedef struct
-{
-  const char *yaml;
-  guint n; /* evaluations of 5 epochs of 2 iterations */
-} Interval;
-
-static const Interval intervals[] = {
-  { BY_EPOCH (5, "evaluation: {interval: 1}\n"), 5 },
-  { BY_EPOCH (5, "evaluation: {interval: 2}\n"), 3 },           /* 2, 4, the last */
-  { BY_EPOCH (5, "evaluation: {interval: 2, start: 3}\n"), 2 }, /* 3, 5 */
-  { BY_EPOCH (5, "evaluation: {interval: 4, by_epoch: false}\n"), 3 },
-  { BY_EPOCH (5, "evaluation: {interval: 99}\n"), 1 },
-  { BY_ITER (5, "evaluation: {interval: 1}\n"), 3 }, /* two passes, and the end in the middle of one */
-  { BY_ITER (4, "evaluation: {interval: 1}\n"), 2 },
-};
-
-static void
-test_intervals (void)
-{
-  for (gsize i = 0; i < G_N_ELEMENTS (intervals); i++)
-    {
-      FakeRun fake;
-      fake_run_open (&fake, intervals[i].yaml, 2, NULL);
-      fake.fake.scores = scores;
-      fake.fake.n_scores = G_N_ELEMENTS (scores);
-      run (&fake);
-      g_assert_cmpuint (fake.fake.n_evaluations, ==, intervals[i].n);
-      fake_run_remove (fake.dir);
-      fake_run_close (&fake);
-    }
 }
 
 int
@@ -663,13 +459,6 @@ main (int argc, char **argv)
   g_assert_true (rn_hook_register (&rn_hook_desc_killer, NULL));
   g_assert_true (rn_hook_register (&rn_hook_desc_raiser, NULL));
 
-  for (gsize i = 0; i < G_N_ELEMENTS (retentions); i++)
-    {
-      g_autofree char *name = g_strdup_printf ("/runner/retention/%u", (guint) i);
-      g_test_add_data_func (name, &retentions[i], test_retention);
-    }
-  g_test_add_func ("/runner/retention/old-folder", test_old_folder);
-  g_test_add_func ("/runner/retention/out-dir", test_out_dir);
   g_test_add_data_func ("/runner/same-bits/iter", BY_ITER (20, "checkpoint_config: {interval: 3}\n"),
                         test_same_bits);
   g_test_add_data_func ("/runner/same-bits/epoch",
@@ -686,7 +475,5 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/forged", test_forged);
   g_test_add_func ("/runner/changed-config", test_changed_config);
   g_test_add_func ("/runner/which-file", test_which_file);
-  g_test_add_func ("/runner/best", test_best);
-  g_test_add_func ("/runner/intervals", test_intervals);
   return g_test_run ();
 }

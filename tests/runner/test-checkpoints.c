@@ -1,0 +1,190 @@
+/* When a run saves and evaluates, and which files it keeps. */
+#include "config.h"
+
+#include "tests/runner/fake-task.h"
+
+#include <glib/gstdio.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- Retention ---- */
+
+typedef struct
+{
+  const char *yaml;
+  gint64 epoch_length;
+  const char *files, *list;
+} Retention;
+
+static const Retention retentions[] = {
+  { BY_ITER (12, "checkpoint_config: {interval: 5, max_keep_ckpts: 1}\n"), 100,
+    "iter_12.safetensors latest.safetensors", "iter_12.safetensors\n" },
+  { BY_ITER (12, "checkpoint_config: {interval: 5, max_keep_ckpts: 2}\n"), 100,
+    "iter_10.safetensors iter_12.safetensors latest.safetensors",
+    "iter_12.safetensors\niter_10.safetensors\n" },
+  { BY_ITER (12, "checkpoint_config: {interval: 5, save_last: false}\n"), 100,
+    "iter_10.safetensors iter_5.safetensors latest.safetensors",
+    "iter_10.safetensors\niter_5.safetensors\n" },
+  { BY_ITER (12, "checkpoint_config: {interval: 5, by_epoch: true, max_keep_ckpts: 3}\n"), 2,
+    "epoch_5.safetensors epoch_6.safetensors latest.safetensors",
+    "epoch_6.safetensors\nepoch_5.safetensors\n" },
+  /* Counted in epochs, ends in the middle of one. */
+  { BY_ITER (5, "checkpoint_config: {interval: 1, by_epoch: true}\n"), 4,
+    "epoch_1.safetensors iter_5.safetensors latest.safetensors",
+    "iter_5.safetensors\nepoch_1.safetensors\n" },
+  { BY_EPOCH (3, "checkpoint_config: {interval: 2, max_keep_ckpts: 1}\n"), 2,
+    "epoch_3.safetensors latest.safetensors", "epoch_3.safetensors\n" },
+  { BY_EPOCH (2, "checkpoint_config: {interval: 3, by_epoch: false}\n"), 4,
+    "iter_3.safetensors iter_6.safetensors iter_8.safetensors latest.safetensors",
+    "iter_8.safetensors\niter_6.safetensors\niter_3.safetensors\n" },
+  { BY_EPOCH (2, "checkpoint_config: {}\n"), 2, "epoch_2.safetensors latest.safetensors",
+    "epoch_2.safetensors\n" },
+};
+
+static void
+test_retention (gconstpointer data)
+{
+  const Retention *r = data;
+  FakeRun fake;
+
+  fake_run_open (&fake, r->yaml, r->epoch_length, NULL);
+  g_autofree char *foreign = g_build_filename (fake.dir, "iter_1.safetensors.bak", NULL);
+  g_assert_true (g_file_set_contents (foreign, "mine", -1, NULL));
+  fake_run_go (&fake);
+  fake_run_assert_files (fake.dir, r->files);
+  g_autofree char *list = fake_run_read_list (fake.dir);
+  g_assert_cmpstr (list, ==, r->list);
+  g_assert_true (g_file_test (foreign, G_FILE_TEST_EXISTS));
+
+  g_autofree char *link = g_build_filename (fake.dir, "latest.safetensors", NULL);
+  g_autofree char *target = g_file_read_link (link, NULL);
+  g_assert_true (g_str_has_prefix (list, target));
+  fake_run_remove (fake.dir);
+  fake_run_close (&fake);
+}
+
+/* A new run in an old folder deletes no file of the old one. */
+static void
+test_old_folder (void)
+{
+  FakeRun first, second;
+
+  fake_run_open (&first, BY_ITER (6, "checkpoint_config: {interval: 2}\n"), 100, NULL);
+  fake_run_go (&first);
+  fake_run_open (&second, BY_ITER (7, "checkpoint_config: {interval: 7, max_keep_ckpts: 1}\n"), 100,
+                 first.dir);
+  fake_run_go (&second);
+  fake_run_assert_files (
+      first.dir,
+      "iter_2.safetensors iter_4.safetensors iter_6.safetensors iter_7.safetensors latest.safetensors");
+  fake_run_remove (first.dir);
+  fake_run_close (&first);
+  fake_run_close (&second);
+}
+
+static void
+test_out_dir (void)
+{
+  FakeRun fake;
+  g_autofree char *out = g_dir_make_tmp ("rn-out-XXXXXX", NULL);
+  g_autofree char *yaml = g_strdup_printf (
+      BY_ITER (4, "checkpoint_config: {interval: 2, max_keep_ckpts: 1, out_dir: %s}\n"), out);
+
+  fake_run_open (&fake, yaml, 100, NULL);
+  fake_run_go (&fake);
+  g_autofree char *name = g_path_get_basename (fake.dir);
+  g_autofree char *dir = g_build_filename (out, name, NULL);
+  fake_run_assert_files (dir, "iter_4.safetensors");
+  fake_run_assert_files (fake.dir, "latest.safetensors");
+
+  FakeRun again;
+  fake_run_open (&again, yaml, 100, fake.dir);
+  fake_run_resume (&again, NULL);
+  g_assert_cmpint (rn_runner_iter (again.runner), ==, 4);
+  fake_run_close (&again);
+  fake_run_remove (dir);
+  g_assert_cmpint (g_rmdir (out), ==, 0);
+  fake_run_remove (fake.dir);
+  fake_run_close (&fake);
+}
+
+/* ---- The best ---- */
+
+/* 0 is better than nothing, NaN than nothing at all; the file of the one before goes. */
+static void
+test_best (void)
+{
+  static const double s[] = { 0, (double) NAN, -1, 0.25, 0.25, 0.125 };
+  FakeRun fake;
+
+  fake_run_open (&fake,
+                 BY_EPOCH (6, "evaluation: {interval: 1, save_best: mAP}\ncheckpoint_config: {interval: 100, "
+                              "save_last: false}\n"),
+                 2, NULL);
+  fake.fake.scores = s;
+  fake.fake.n_scores = G_N_ELEMENTS (s);
+  fake_run_go (&fake);
+  fake_run_assert_files (fake.dir, "best_mAP_epoch_4.safetensors");
+  fake_run_remove (fake.dir);
+  fake_run_close (&fake);
+
+  fake_run_open (&fake, BY_EPOCH (3, "evaluation: {interval: 3, start: 0, save_best: AP50}\n"), 2, NULL);
+  fake.fake.scores = s;
+  fake.fake.n_scores = 2; /* before training, and at the end */
+  fake_run_go (&fake);
+  g_assert_cmpuint (fake.fake.n_evaluations, ==, 2);
+  fake_run_assert_files (fake.dir, "best_AP50_epoch_0.safetensors");
+  fake_run_remove (fake.dir);
+  fake_run_close (&fake);
+}
+
+typedef struct
+{
+  const char *yaml;
+  guint n; /* evaluations of 5 epochs of 2 iterations */
+} Interval;
+
+static const Interval intervals[] = {
+  { BY_EPOCH (5, "evaluation: {interval: 1}\n"), 5 },
+  { BY_EPOCH (5, "evaluation: {interval: 2}\n"), 3 },           /* 2, 4, the last */
+  { BY_EPOCH (5, "evaluation: {interval: 2, start: 3}\n"), 2 }, /* 3, 5 */
+  { BY_EPOCH (5, "evaluation: {interval: 4, by_epoch: false}\n"), 3 },
+  { BY_EPOCH (5, "evaluation: {interval: 99}\n"), 1 },
+  { BY_ITER (5, "evaluation: {interval: 1}\n"), 3 }, /* two passes, and the end in the middle of one */
+  { BY_ITER (4, "evaluation: {interval: 1}\n"), 2 },
+};
+
+static const double any_scores[] = { 0.1, 0.2, 0.3, 0.4, 0.5 };
+
+static void
+test_intervals (void)
+{
+  for (gsize i = 0; i < G_N_ELEMENTS (intervals); i++)
+    {
+      FakeRun fake;
+      fake_run_open (&fake, intervals[i].yaml, 2, NULL);
+      fake.fake.scores = any_scores;
+      fake.fake.n_scores = G_N_ELEMENTS (any_scores);
+      fake_run_go (&fake);
+      g_assert_cmpuint (fake.fake.n_evaluations, ==, intervals[i].n);
+      fake_run_remove (fake.dir);
+      fake_run_close (&fake);
+    }
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+
+  for (gsize i = 0; i < G_N_ELEMENTS (retentions); i++)
+    {
+      g_autofree char *name = g_strdup_printf ("/runner/retention/%u", (guint) i);
+      g_test_add_data_func (name, &retentions[i], test_retention);
+    }
+  g_test_add_func ("/runner/retention/old-folder", test_old_folder);
+  g_test_add_func ("/runner/retention/out-dir", test_out_dir);
+  g_test_add_func ("/runner/best", test_best);
+  g_test_add_func ("/runner/intervals", test_intervals);
+  return g_test_run ();
+}
