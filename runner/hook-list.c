@@ -234,9 +234,13 @@ rn_hook_list_init (RnHookList *list, RnRunner *runner, GError **error)
       if (slot->is_initialised)
         continue;
       slot->is_initialised = TRUE; /* clear must run after a failure half-way too */
-      if (slot->class->desc.init != NULL && !slot->class->desc.init (slot->hook, runner, error))
+      GError *cause = NULL;
+      if (slot->class->desc.init != NULL && !slot->class->desc.init (slot->hook, runner, &cause))
         {
-          g_prefix_error (error, "%s: ", slot->class->desc.name);
+          /* An error of the configuration says where it is, and starts with that. */
+          if (g_error_matches (cause, RN_RUN_ERROR, RN_RUN_ERROR_FAILED))
+            g_prefix_error (&cause, "%s: ", slot->class->desc.name);
+          g_propagate_error (error, cause);
           return FALSE;
         }
     }

@@ -313,6 +313,7 @@ assert_hooks_refused (const char *yaml, const char *pattern)
   g_assert_false (rn_runner_add_training_hooks (runner, &config, &error) && rn_runner_init (runner, &error));
   if (!g_pattern_match_simple (pattern, error->message))
     g_error ("\"%s\" does not match \"%s\"", error->message, pattern);
+  g_assert_true (g_str_has_prefix (error->message, "test.yaml:2:"));
   g_assert_cmpint (rn_error_exit_code (error), ==, 2);
   fake_run_remove (run.dir);
   fake_run_close (&run);
