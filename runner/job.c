@@ -42,6 +42,7 @@ open_device (const RnRunConfig *config, GError **error)
   RnDevice *device = rn_device_new_cpu (n_threads, error);
   if (device)
     {
+      device->workspace_limit = config->memory.workspace_bytes;
       device->prefer = config->backend.prefer;
       device->forbid = config->backend.forbid;
     }

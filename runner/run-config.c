@@ -3,6 +3,7 @@
 #include "runner/run-config.h"
 
 #include "runner/base/error.h"
+#include "runner/base/size.h"
 #include "runner/config/schema.h"
 
 #include <string.h>
@@ -24,7 +25,8 @@ static const RnKeySpec memory_keys[] = {
   RN_KEY (RnMemoryConfig, inplace, RN_KEY_BOOL, "true",
           "let an op write over an input that nobody reads later"),
   RN_KEY (RnMemoryConfig, workspace_limit, RN_KEY_STRING, "null",
-          "most scratch memory of one op, such as 64MiB; null: no limit", .flags = RN_KEY_NULLABLE),
+          "most scratch memory of one op, such as 64MiB; an op that needs more takes a slower kernel",
+          .flags = RN_KEY_NULLABLE),
   RN_KEY (RnMemoryConfig, plan_cache, RN_KEY_INT, "8", "plans kept, one per batch shape", .min = 1,
           .max = 1024),
   REFUSED (recompute, "not in this release"),
@@ -69,7 +71,7 @@ static const RnKeySpec run_keys[] = {
           .flags = RN_KEY_NULLABLE),
   RN_KEY (RnRunConfig, seed, RN_KEY_INT, "0", "of every random choice", .min = 0, .max = 4294967295.0),
   RN_KEY (RnRunConfig, deterministic, RN_KEY_BOOL, "false",
-          "same bits on every run, even where that is slower"),
+          "same bits on every run; on the CPU they always are"),
   RN_KEY (RnRunConfig, device, RN_KEY_STRING, "cpu", "cpu"),
   RN_KEY (RnRunConfig, threads, RN_KEY_INT, "0", "threads of the kernels; 0: one per processor", .min = 0,
           .max = 4096),
@@ -203,6 +205,20 @@ check_device (const RnNode *root, const char *device, GError **error)
   return FALSE;
 }
 
+static gboolean
+read_workspace_limit (const RnNode *root, RnMemoryConfig *memory, GError **error)
+{
+  g_autoptr (GError) local = NULL;
+  guint64 bytes = 0;
+
+  if (memory->workspace_limit == NULL)
+    return TRUE;
+  if (!rn_size_parse (memory->workspace_limit, &bytes, &local))
+    return rn_node_error (rn_node_path (root, "memory.workspace_limit"), error, "%s", local->message);
+  memory->workspace_bytes = bytes;
+  return TRUE;
+}
+
 gboolean
 rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error)
 {
@@ -219,7 +235,7 @@ rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error)
   if (!rn_keys_parse (run_keys, root, config, (const char *const *) skip->pdata, error))
     return FALSE;
   if (!check_refused (root, error) || !check_workflow (config->workflow, error)
-      || !check_device (root, config->device, error))
+      || !check_device (root, config->device, error) || !read_workspace_limit (root, &config->memory, error))
     {
       rn_run_config_clear (config);
       return FALSE;

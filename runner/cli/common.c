@@ -91,7 +91,7 @@ new_context (const RnUsage *usage, RnOptions *options)
       "N" },
     { "seed", 0, 0, G_OPTION_ARG_INT64, &options->seed, "Seed of every random choice (0)", "N" },
     { "deterministic", 0, 0, G_OPTION_ARG_NONE, &options->deterministic,
-      "Same bits on every run, even where that is slower", NULL },
+      "Same bits on every run; on the CPU they always are", NULL },
     { NULL },
   };
   const GOptionEntry resume_entries[] = {

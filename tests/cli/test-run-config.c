@@ -51,6 +51,7 @@ test_values (void)
   g_assert_cmpint (config.memory.fold_frozen_bn, ==, RN_FOLD_FALSE);
   g_assert_false (config.memory.inplace);
   g_assert_cmpstr (config.memory.workspace_limit, ==, "64MiB");
+  g_assert_cmpuint (config.memory.workspace_bytes, ==, 64 << 20);
   g_assert_cmpint (config.memory.plan_cache, ==, 2);
   g_assert_null (config.backend.prefer);
   g_assert_cmpuint (g_strv_length (config.backend.forbid), ==, 1);
@@ -70,6 +71,7 @@ test_defaults (void)
   g_assert_cmpint (config.threads, ==, g_get_num_processors ());
   g_assert_cmpint (config.memory.fold_frozen_bn, ==, RN_FOLD_AUTO);
   g_assert_true (config.memory.inplace);
+  g_assert_cmpuint (config.memory.workspace_bytes, ==, 0);
   g_assert_null (config.work_dir);
 }
 
@@ -115,6 +117,8 @@ test_wrong (void)
 {
   assert_refused ("optimiser: {type: SGD}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_KEY, "optimizer");
   assert_refused ("memory: {inplce: true}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_KEY, "inplace");
+  assert_refused ("memory: {workspace_limit: much}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE,
+                  "workspace_limit");
   assert_refused ("seed: -1\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "seed");
   assert_refused ("workflow: [[train, 1], [val, 1]]\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE,
                   "evaluation:");
