@@ -228,7 +228,8 @@ batch_norm_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
   Norm n = norm_init (d, workspace);
 
   memcpy (n.mean, mean, (gsize) d->dims[1] * sizeof *mean);
-  reduce (&n, src, diff_dst);
+  if (args->training || diff_gamma != NULL || diff_beta != NULL)
+    reduce (&n, src, diff_dst);
   for (int64_t c = 0; c < d->dims[1]; c++)
     {
       double invstd = args->training ? var[c] : 1 / sqrt ((double) var[c] + args->eps);

@@ -12,10 +12,10 @@
 #define TILE_WEIGHTS 256
 
 /* Where index 0, 1, 2, ... of dimension @dim lies, the other indices being 0. */
-static int64_t *
+static int32_t *
 offsets_of (const RnOnednnBlocking *b, int dim)
 {
-  int64_t *at = g_new (int64_t, b->dims[dim]);
+  int32_t *at = g_new (int32_t, b->dims[dim]);
   for (int64_t i = 0; i < b->dims[dim]; i++)
     {
       int64_t rest = i, place = 0, size = 1; /* size: of the inner blocks seen so far, from the innermost */
@@ -28,16 +28,16 @@ offsets_of (const RnOnednnBlocking *b, int dim)
             }
           size *= b->inner_size[k];
         }
-      at[i] = place + rest * b->strides[dim];
+      at[i] = (int32_t) (place + rest * b->strides[dim]);
     }
   return at;
 }
 
 /* All sums of an entry of @a and one of @b, @b running faster. */
-static int64_t *
-outer_sum (const int64_t *a, int64_t n_a, const int64_t *b, int64_t n_b)
+static int32_t *
+outer_sum (const int32_t *a, int64_t n_a, const int32_t *b, int64_t n_b)
 {
-  int64_t *sum = g_new (int64_t, n_a * n_b);
+  int32_t *sum = g_new (int32_t, n_a * n_b);
   for (int64_t i = 0; i < n_a; i++)
     for (int64_t j = 0; j < n_b; j++)
       sum[i * n_b + j] = a[i] + b[j];
@@ -49,21 +49,21 @@ rn_weights_map_init (RnWeightsMap *map, RnOnednnDescRef desc)
 {
   RnOnednnBlocking b;
   memset (map, 0, sizeof *map);
-  if (!rn_onednn_blocking (desc, &b) || b.rank < 4)
+  map->bytes = dnnl_memory_desc_get_size (desc);
+  if (!rn_onednn_blocking (desc, &b) || b.rank < 4 || map->bytes / sizeof (float) > G_MAXINT32)
     return FALSE;
 
   const int o = b.rank - 4, i = o + 1, u = o + 2, v = o + 3; /* groups, where there are any, come first */
-  g_autofree int64_t *o_at = offsets_of (&b, o), *i_at = offsets_of (&b, i);
-  g_autofree int64_t *u_at = offsets_of (&b, u), *v_at = offsets_of (&b, v);
-  g_autofree int64_t *g_at = b.rank == 5 ? offsets_of (&b, 0) : g_new0 (int64_t, 1);
-  g_autofree int64_t *uv_at = outer_sum (u_at, b.dims[u], v_at, b.dims[v]);
+  g_autofree int32_t *o_at = offsets_of (&b, o), *i_at = offsets_of (&b, i);
+  g_autofree int32_t *u_at = offsets_of (&b, u), *v_at = offsets_of (&b, v);
+  g_autofree int32_t *g_at = b.rank == 5 ? offsets_of (&b, 0) : g_new0 (int32_t, 1);
+  g_autofree int32_t *uv_at = outer_sum (u_at, b.dims[u], v_at, b.dims[v]);
   const int64_t groups = b.rank == 5 ? b.dims[0] : 1;
 
   map->n_rows = groups * b.dims[o];
   map->row_size = b.dims[i] * b.dims[u] * b.dims[v];
   map->row_at = outer_sum (g_at, groups, o_at, b.dims[o]);
   map->weight_at = outer_sum (i_at, b.dims[i], uv_at, b.dims[u] * b.dims[v]);
-  map->bytes = dnnl_memory_desc_get_size (desc);
   for (int d = 0; d < b.rank; d++)
     map->padded |= b.padded_dims[d] != b.dims[d];
   return TRUE;

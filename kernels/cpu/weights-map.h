@@ -15,12 +15,12 @@ G_BEGIN_DECLS
 typedef struct
 {
   int64_t n_rows, row_size;    /* output channels over all groups; weights of one of them */
-  int64_t *row_at, *weight_at; /* elements */
+  int32_t *row_at, *weight_at; /* elements; there is a map per convolution of a plan, so they are kept small */
   gboolean padded;             /* the packed form has more channels than there are; they must be zero */
   gsize bytes;                 /* of the packed form */
 } RnWeightsMap;
 
-/* FALSE when the layout is not made of blocks. */
+/* FALSE when the layout is not made of blocks or has 2^31 elements. */
 gboolean rn_weights_map_init (RnWeightsMap *map, RnOnednnDescRef desc);
 void rn_weights_map_clear (RnWeightsMap *map);
 
