@@ -6,7 +6,6 @@
  * Workspace: [scratchpad of the primitive][packed weights][bias, per channel][scale, per channel][dot, per
  * channel], those that are needed.
  */
-#define G_LOG_DOMAIN "rn-kernels"
 #include "config.h"
 
 #include "kernels/cpu/device-cpu.h"

@@ -3,7 +3,6 @@
  * setting of the thread that calls (OpenMP's nthreads-var): prepare, finalize and run kernels on the thread
  * that made the device.
  */
-#define G_LOG_DOMAIN "rn-kernels"
 #include "config.h"
 
 #include "kernels/cpu/device-cpu.h"
@@ -11,6 +10,7 @@
 #include "kernels/host-memory.h"
 
 #include <omp.h>
+#include <string.h>
 
 #ifdef HAVE_ONEDNN
   #include "kernels/cpu/onednn.h"
