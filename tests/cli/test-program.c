@@ -1,73 +1,18 @@
 /* The program as users run it: exit codes, where output goes, and the forms that options may take. */
 #include "config.h"
 
+#include "tests/cli/program.h"
+
 #include <glib.h>
 #include <string.h>
-
-typedef struct
-{
-  int code;
-  char *out, *err;
-} Result;
-
-static void
-result_clear (Result *result)
-{
-  g_free (result->out);
-  g_free (result->err);
-}
-
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Result, result_clear)
-
-static Result run (const char *first, ...) G_GNUC_NULL_TERMINATED;
-
-static Result
-run (const char *first, ...)
-{
-  g_autoptr (GPtrArray) argv = g_ptr_array_new ();
-  g_autofree char *program = g_test_build_filename (G_TEST_BUILT, "runner", "runner", NULL);
-  g_ptr_array_add (argv, program);
-  va_list args;
-  va_start (args, first);
-  for (const char *arg = first; arg != NULL; arg = va_arg (args, const char *))
-    g_ptr_array_add (argv, (gpointer) arg);
-  va_end (args);
-  g_ptr_array_add (argv, NULL);
-
-  Result result = { 0 };
-  g_autoptr (GError) error = NULL;
-  int status = 0;
-  g_spawn_sync (NULL, (char **) argv->pdata, NULL, G_SPAWN_DEFAULT, NULL, NULL, &result.out, &result.err,
-                &status, &error);
-  g_assert_no_error (error);
-  if (!g_spawn_check_wait_status (status, &error))
-    {
-      g_assert_true (error->domain == G_SPAWN_EXIT_ERROR); /* it exited, no signal killed it */
-      result.code = error->code;
-    }
-  return result;
-}
-
-static char *
-config_file (void)
-{
-  return g_test_build_filename (G_TEST_DIST, "configs", "retinanet_shapes.yaml", NULL);
-}
-
-static void
-assert_contains (const char *text, const char *words)
-{
-  if (strstr (text, words) == NULL)
-    g_error ("no \"%s\" in: %s", words, text);
-}
 
 static void
 test_help (void)
 {
-  g_auto (Result) help = run ("--help", NULL);
+  g_auto (Result) help = run_program ("--help", NULL);
   g_assert_cmpint (help.code, ==, 0);
   assert_contains (help.out, "config ");
-  g_auto (Result) version = run ("--version", NULL);
+  g_auto (Result) version = run_program ("--version", NULL);
   g_assert_cmpint (version.code, ==, 0);
   assert_contains (version.out, "runner " PACKAGE_VERSION "\n");
 
@@ -80,7 +25,7 @@ test_help (void)
       if (in_list && g_str_has_prefix (*line, "  "))
         {
           g_auto (GStrv) words = g_strsplit_set (*line + 2, " ,", 2);
-          g_auto (Result) own = run (words[0], "--help", NULL);
+          g_auto (Result) own = run_program (words[0], "--help", NULL);
           g_assert_cmpint (own.code, ==, 0);
           g_autofree char *usage = g_strdup_printf ("runner %s [OPTION", words[0]);
           assert_contains (own.out, usage);
@@ -95,23 +40,23 @@ test_help (void)
 static void
 test_usage_errors (void)
 {
-  g_autofree char *config = config_file ();
-  g_auto (Result) none = run (NULL, NULL);
+  g_autofree char *config = config_file ("retinanet_shapes.yaml");
+  g_auto (Result) none = run_program (NULL, NULL);
   g_assert_cmpint (none.code, ==, 2);
-  g_auto (Result) unknown = run ("confg", NULL);
+  g_auto (Result) unknown = run_program ("confg", NULL);
   g_assert_cmpint (unknown.code, ==, 2);
   assert_contains (unknown.err, "did you mean \"config\"?");
-  g_auto (Result) missing = run ("config", NULL);
+  g_auto (Result) missing = run_program ("config", NULL);
   g_assert_cmpint (missing.code, ==, 2);
   assert_contains (missing.err, "CONFIG is missing");
-  g_auto (Result) many = run ("config", config, "more", NULL);
+  g_auto (Result) many = run_program ("config", config, "more", NULL);
   g_assert_cmpint (many.code, ==, 2);
   assert_contains (many.err, "\"more\" is one argument too many");
-  g_auto (Result) option = run ("config", config, "--sett", "a=1", NULL);
+  g_auto (Result) option = run_program ("config", config, "--sett", "a=1", NULL);
   g_assert_cmpint (option.code, ==, 2);
-  g_auto (Result) value = run ("config", config, "--set", NULL);
+  g_auto (Result) value = run_program ("config", config, "--set", NULL);
   g_assert_cmpint (value.code, ==, 2);
-  g_auto (Result) file = run ("config", "no-such-file.yaml", NULL);
+  g_auto (Result) file = run_program ("config", "no-such-file.yaml", NULL);
   g_assert_cmpint (file.code, ==, 2);
   assert_contains (file.err, "no-such-file.yaml");
   g_assert_cmpstr (file.out, ==, "");
@@ -120,20 +65,24 @@ test_usage_errors (void)
 static void
 test_set (void)
 {
-  g_autofree char *config = config_file ();
+  g_autofree char *config = config_file ("retinanet_shapes.yaml");
   /* All of these say the same. */
-  g_auto (Result) a = run ("config", "--plain", config, "--set", "seed=3", "optimizer.lr=0.5", NULL);
+  g_auto (Result) a = run_program ("config", "--plain", config, "--set", "seed=3", "optimizer.lr=0.5", NULL);
   g_assert_cmpint (a.code, ==, 0);
   assert_contains (a.out, "seed: 3");
   assert_contains (a.out, "lr: 0.5");
-  g_auto (Result) b = run ("config", "--plain", "--cfg-options", "seed=3", "optimizer.lr=0.5", config, NULL);
+  g_auto (Result) b =
+      run_program ("config", "--plain", "--cfg-options", "seed=3", "optimizer.lr=0.5", config, NULL);
   g_assert_cmpstr (a.out, ==, b.out);
-  g_auto (Result) c = run ("config", "--plain", config, "--set=seed=3", "--set", "optimizer.lr=0.5", NULL);
+  g_auto (Result) c =
+      run_program ("config", "--plain", config, "--set=seed=3", "--set", "optimizer.lr=0.5", NULL);
   g_assert_cmpstr (a.out, ==, c.out);
-  g_auto (Result) d = run ("config", "--plain", config, "--set", "optimizer.lr=0.5", "--seed", "3", NULL);
+  g_auto (Result) d =
+      run_program ("config", "--plain", config, "--set", "optimizer.lr=0.5", "--seed", "3", NULL);
   g_assert_cmpstr (a.out, ==, d.out);
 
-  g_auto (Result) removed = run ("config", "--plain", config, "--set", "seed=3", "~optimizer.lr", NULL);
+  g_auto (Result) removed =
+      run_program ("config", "--plain", config, "--set", "seed=3", "~optimizer.lr", NULL);
   g_assert_cmpint (removed.code, ==, 0);
   g_assert_null (strstr (removed.out, "lr:"));
 }
@@ -141,8 +90,8 @@ test_set (void)
 static void
 test_origins (void)
 {
-  g_autofree char *config = config_file ();
-  g_auto (Result) result = run ("config", config, "--set", "seed=3", "--threads", "2", NULL);
+  g_autofree char *config = config_file ("retinanet_shapes.yaml");
+  g_auto (Result) result = run_program ("config", config, "--set", "seed=3", "--threads", "2", NULL);
   g_assert_cmpint (result.code, ==, 0);
   assert_contains (result.out, "_base_/models/retinanet_r50_fpn.yaml:");
   assert_contains (result.out, "--set");
@@ -153,16 +102,16 @@ test_origins (void)
 static void
 test_devices (void)
 {
-  g_autofree char *config = config_file ();
-  g_auto (Result) cpu = run ("config", config, "--device", "cpu", NULL);
+  g_autofree char *config = config_file ("retinanet_shapes.yaml");
+  g_auto (Result) cpu = run_program ("config", config, "--device", "cpu", NULL);
   g_assert_cmpint (cpu.code, ==, 0);
-  g_auto (Result) cuda = run ("config", config, "--device", "cuda:1", NULL);
+  g_auto (Result) cuda = run_program ("config", config, "--device", "cuda:1", NULL);
   g_assert_cmpint (cuda.code, ==, 3);
   g_auto (GStrv) lines = g_strsplit (cuda.err, "\n", -1);
   g_assert_cmpuint (g_strv_length (lines), ==, 2); /* one line and its end */
-  g_auto (Result) other = run ("config", config, "--device", "tpu", NULL);
+  g_auto (Result) other = run_program ("config", config, "--device", "tpu", NULL);
   g_assert_cmpint (other.code, ==, 2);
-  g_auto (Result) threads = run ("config", config, "--threads", "-1", NULL);
+  g_auto (Result) threads = run_program ("config", config, "--threads", "-1", NULL);
   g_assert_cmpint (threads.code, ==, 2);
   assert_contains (threads.err, "--threads");
 }
@@ -170,23 +119,23 @@ test_devices (void)
 static void
 test_lists (void)
 {
-  g_auto (Result) hooks = run ("hooks", NULL);
+  g_auto (Result) hooks = run_program ("hooks", NULL);
   g_assert_cmpint (hooks.code, ==, 0);
   assert_contains (hooks.out, "CheckpointHook");
   g_assert_null (strstr (hooks.out, "ResNet"));
-  g_auto (Result) hook = run ("hooks", "CheckpointHook", NULL);
+  g_auto (Result) hook = run_program ("hooks", "CheckpointHook", NULL);
   g_assert_cmpint (hook.code, ==, 0);
   assert_contains (hook.out, "max_keep_ckpts");
-  g_auto (Result) typo = run ("hooks", "ChekpointHook", NULL);
+  g_auto (Result) typo = run_program ("hooks", "ChekpointHook", NULL);
   g_assert_cmpint (typo.code, ==, 2);
   assert_contains (typo.err, "did you mean \"CheckpointHook\"?");
-  g_auto (Result) model = run ("models", "ResNet", NULL);
+  g_auto (Result) model = run_program ("models", "ResNet", NULL);
   g_assert_cmpint (model.code, ==, 0);
   assert_contains (model.out, "frozen_stages");
-  g_auto (Result) op = run ("ops", "conv2d_fwd", NULL);
+  g_auto (Result) op = run_program ("ops", "conv2d_fwd", NULL);
   g_assert_cmpint (op.code, ==, 0);
   assert_contains (op.out, "kernel: ref:");
-  g_auto (Result) no_op = run ("ops", "conv2d", NULL);
+  g_auto (Result) no_op = run_program ("ops", "conv2d", NULL);
   g_assert_cmpint (no_op.code, ==, 2);
 }
 
