@@ -36,8 +36,6 @@ must_leave (RnRunner *runner)
 static gboolean
 is_finished (const RnRunner *runner)
 {
-  if (runner->is_by_epoch)
-    return runner->now.epoch >= runner->max_epochs;
   /* A signal may have come between the last iteration of a pass and its after_train_epoch. */
   return runner->now.iter >= runner->max_iters && runner->now.inner_iter < runner->task->epoch_length;
 }

@@ -26,8 +26,9 @@ static const char *const type_names[] = { "EpochBasedRunner", "IterBasedRunner",
 static const RnKeySpec runner_keys[] = {
   RN_KEY (RunnerConfig, max_epochs, RN_KEY_INT, "null", "passes of the data (EpochBasedRunner)", .min = 1,
           .max = 1e9, .flags = RN_KEY_NULLABLE),
-  RN_KEY (RunnerConfig, max_iters, RN_KEY_INT, "null", "iterations (IterBasedRunner)", .min = 1, .max = 1e12,
-          .flags = RN_KEY_NULLABLE),
+  RN_KEY (RunnerConfig, max_iters, RN_KEY_INT, "null",
+          "iterations (IterBasedRunner); EpochBasedRunner: ends after so many, if that comes first", .min = 1,
+          .max = 1e12, .flags = RN_KEY_NULLABLE),
   RN_KEY_END,
 };
 
@@ -46,14 +47,12 @@ rn_runner_options_parse (const RnNode *config, RnRunnerOptions *options, GError 
     return FALSE;
 
   options->is_by_epoch = name == NULL || strcmp (name, type_names[EPOCH_BASED]) == 0;
-  gint64 wanted = options->is_by_epoch ? parsed.max_epochs : parsed.max_iters;
-  gint64 other = options->is_by_epoch ? parsed.max_iters : parsed.max_epochs;
-  if (wanted == RN_NULL_INT || other != RN_NULL_INT)
-    return rn_node_error (config, error, "%s needs %s, and only that",
-                          type_names[options->is_by_epoch ? EPOCH_BASED : ITER_BASED],
-                          options->is_by_epoch ? "max_epochs" : "max_iters");
-  options->max_epochs = options->is_by_epoch ? wanted : 0;
-  options->max_iters = options->is_by_epoch ? 0 : wanted;
+  if (options->is_by_epoch && parsed.max_epochs == RN_NULL_INT)
+    return rn_node_error (config, error, "EpochBasedRunner needs max_epochs");
+  if (!options->is_by_epoch && (parsed.max_iters == RN_NULL_INT || parsed.max_epochs != RN_NULL_INT))
+    return rn_node_error (config, error, "IterBasedRunner needs max_iters, and no max_epochs");
+  options->max_epochs = options->is_by_epoch ? parsed.max_epochs : G_MAXINT64;
+  options->max_iters = parsed.max_iters != RN_NULL_INT ? parsed.max_iters : G_MAXINT64;
   return TRUE;
 }
 
@@ -75,16 +74,11 @@ rn_runner_new (RnTask *task, const RnRunnerOptions *options)
 
   runner->task = task;
   runner->is_by_epoch = options->is_by_epoch;
-  if (options->is_by_epoch)
-    {
-      runner->max_epochs = options->max_epochs;
-      runner->max_iters = options->max_epochs * task->epoch_length;
-    }
-  else
-    {
-      runner->max_iters = options->max_iters;
-      runner->max_epochs = (options->max_iters + task->epoch_length - 1) / task->epoch_length;
-    }
+  gint64 iters_of_epochs;
+  if (__builtin_mul_overflow (options->max_epochs, task->epoch_length, &iters_of_epochs))
+    iters_of_epochs = G_MAXINT64;
+  runner->max_iters = MIN (options->max_iters, iters_of_epochs);
+  runner->max_epochs = (runner->max_iters - 1) / task->epoch_length + 1;
   runner->work_dir = g_strdup (options->work_dir);
   runner->config_text = g_strdup (options->config_text);
   runner->timestamp = options->timestamp != NULL ? g_strdup (options->timestamp)

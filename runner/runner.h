@@ -13,8 +13,8 @@ G_BEGIN_DECLS
 
 typedef struct
 {
-  gboolean is_by_epoch; /* EpochBasedRunner: max_epochs counts; IterBasedRunner: max_iters */
-  gint64 max_epochs, max_iters;
+  gboolean is_by_epoch; /* EpochBasedRunner, else IterBasedRunner */
+  gint64 max_epochs, max_iters; /* what comes first ends the run; G_MAXINT64: no such limit */
   const char *work_dir;         /* must exist */
   const char *timestamp;        /* names the logs; NULL: now */
   const char *config_text;      /* the resolved configuration, for checkpoints */

@@ -196,15 +196,16 @@ test_epoch_stages (void)
   fake_run_close (&run);
 }
 
-/* The same stages; the run ends in the middle of the second pass. */
+/* The same stages; the run ends in the middle of the second pass. @runner is a YAML map. */
 static void
-test_iter_stages (void)
+test_iter_stages (gconstpointer runner)
 {
+  g_autofree char *text
+      = g_strdup_printf ("runner: %s\ncustom_hooks: [{type: RecorderHook}]\n", (const char *) runner);
   g_autoptr (GError) error = NULL;
   FakeRun run;
 
-  fake_run_open (
-      &run, "runner: {type: IterBasedRunner, max_iters: 3}\ncustom_hooks: [{type: RecorderHook}]\n", 2, NULL);
+  fake_run_open (&run, text, 2, NULL);
   g_assert_true (run_recorded (&run, &error));
   g_assert_cmpstr (record->str, ==,
                    "before_run@0.0.0"
@@ -342,7 +343,7 @@ test_runner_options (void)
 {
   static const char *const bad[] = {
     "{type: EpochRunner, max_epochs: 2}",      "{type: EpochBasedRunner, max_iters: 2}",
-    "{type: IterBasedRunner, max_epochs: 2}",  "{type: EpochBasedRunner, max_epochs: 2, max_iters: 4}",
+    "{type: IterBasedRunner, max_epochs: 2}",  "{type: IterBasedRunner, max_epochs: 2, max_iters: 4}",
     "{type: EpochBasedRunner, max_epochs: 0}", "{type: EpochBasedRunner}"
   };
 
@@ -371,7 +372,9 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/order/priorities", test_priorities);
   g_test_add_func ("/runner/order/refused", test_refused);
   g_test_add_func ("/runner/stages/epoch", test_epoch_stages);
-  g_test_add_func ("/runner/stages/iter", test_iter_stages);
+  g_test_add_data_func ("/runner/stages/iter", "{type: IterBasedRunner, max_iters: 3}", test_iter_stages);
+  g_test_add_data_func ("/runner/stages/cut-short", "{type: EpochBasedRunner, max_epochs: 5, max_iters: 3}",
+                        test_iter_stages);
   g_test_add_func ("/runner/failure", test_failure);
   g_test_add_func ("/runner/stop", test_stop);
   g_test_add_func ("/runner/optimizer-hook", test_optimizer_hook);
