@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- placement ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- placement ---- */
 
 static gboolean
 overlap (const RnBuffer *a, const RnBuffer *b)
@@ -64,7 +64,7 @@ test_placement_empty (void)
   g_assert_cmpuint (rn_place_buffers (NULL, 0), ==, 0);
 }
 
-/* ---- a small detector-like graph ------------------------------------------------------------------------------------------------------ */
+/* ---- a small detector-like graph ---- */
 
 enum { BATCH = 2, SIZE = 8, CLASSES = 3 };
 
@@ -250,7 +250,7 @@ test_executor_refuses_a_small_arena (void)
   tear_down (&f);
 }
 
-/* ---- the checking mode ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the checking mode ---- */
 
 static void
 test_check_agrees_with_plan (void)
