@@ -92,7 +92,7 @@ test_round_trip (Fixture *f, gconstpointer data)
   g_assert_cmpint (z->rank, ==, 2);
   g_assert_cmpint (z->dims[0], ==, 2);
   g_assert_cmpint (z->dims[1], ==, 3);
-  g_assert_cmpmem (z->data, z->bytes, weights, sizeof weights);
+  g_assert_cmpmem (z->data, (int) z->bytes, weights, sizeof weights);
   g_assert_cmpint (rn_safetensors_get (file, 0)->rank, ==, 0);
   g_assert_cmpmem (rn_safetensors_find (file, "b")->data, 5, bytes, 5);
   g_assert_null (rn_safetensors_find (file, "c"));
@@ -310,6 +310,25 @@ test_failed_write (Fixture *f, gconstpointer data)
     }
 }
 
+/* The message begins with the path, and says what is wrong with it. */
+static void
+test_not_a_file (void)
+{
+  static const char *const paths[][2] = {
+    { "/", "/: not a regular file" },
+    { "/dev/null", "/dev/null: not a regular file" },
+    { "/nonexistent", "/nonexistent: No such file or directory" },
+  };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (paths); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_assert_null (rn_safetensors_open (paths[i][0], &error));
+      g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISSING);
+      g_assert_cmpstr (error->message, ==, paths[i][1]);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -319,6 +338,7 @@ main (int argc, char **argv)
   g_test_add ("/runner/safetensors/checksum", Fixture, NULL, set_up, test_checksum, tear_down);
   g_test_add ("/runner/safetensors/mutations", Fixture, NULL, set_up, test_mutations, tear_down);
   g_test_add_func ("/runner/safetensors/bad-headers", test_bad_headers);
+  g_test_add_func ("/runner/safetensors/not-a-file", test_not_a_file);
   g_test_add ("/runner/safetensors/failed-write", Fixture, NULL, set_up, test_failed_write, tear_down);
   return g_test_run ();
 }
