@@ -8,6 +8,7 @@
 #include "runner/base/error.h"
 #include "runner/config/config.h"
 #include "runner/config/schema.h"
+#include "runner/optimizer.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -193,21 +194,32 @@ rn_job_open_model (RnJob *job, GError **error)
   return job->model != NULL;
 }
 
+/* What the update needs to know of `optimizer:`; a model without one can still be planned, as plain SGD. */
+static gboolean
+read_optimizer (const RnJob *job, RnProgramsOptions *options, GError **error)
+{
+  if (job->config.optimizer == NULL)
+    return TRUE;
+  g_autoptr (RnOptimizer) optimizer = rn_optimizer_new (job->config.optimizer, error);
+  if (optimizer == NULL)
+    return FALSE;
+  options->momentum = rn_optimizer_momentum (optimizer) != 0;
+  options->nesterov = rn_optimizer_is_nesterov (optimizer);
+  options->dampening = rn_optimizer_dampening (optimizer);
+  return TRUE;
+}
+
 gboolean
 rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gboolean check, GError **error)
 {
-  const RnNode *momentum = rn_node_path (job->root, "optimizer.momentum");
-  const RnNode *nesterov = rn_node_path (job->root, "optimizer.nesterov");
-  const RnNode *dampening = rn_node_path (job->root, "optimizer.dampening");
   RnProgramsOptions options = {
     .training = training,
-    .momentum = momentum && rn_node_kind (momentum) != RN_NODE_NULL && rn_node_as_float (momentum) != 0,
-    .nesterov = nesterov && rn_node_as_bool (nesterov),
-    .dampening = dampening ? rn_node_as_float (dampening) : 0,
     .passes = { .fold_frozen_bn = job->config.memory.fold_frozen_bn != RN_FOLD_FALSE, .inplace = job->config.memory.inplace },
     .plan_cache = (int) job->config.memory.plan_cache,
     .check = check,
   };
+  if (training && !read_optimizer (job, &options, error))
+    return FALSE;
   job->programs = rn_programs_new (job->model, job->device, &options, (const RnShape *) (const void *) shapes->data, (int) shapes->len, error);
   return job->programs != NULL;
 }

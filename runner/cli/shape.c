@@ -26,6 +26,11 @@ gboolean
 rn_job_open_shapes (RnJob *job, const char *text, int batch, gboolean evaluation, gboolean check, GError **error)
 {
   g_autoptr (GArray) shapes = g_array_new (FALSE, FALSE, sizeof (RnShape));
+  if (batch < 0)
+    {
+      g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE, "--batch must not be negative");
+      return FALSE;
+    }
   if (batch > 0)
     job->data.samples_per_gpu = batch;
   if (text)

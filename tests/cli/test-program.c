@@ -116,6 +116,24 @@ test_devices (void)
   assert_contains (threads.err, "--threads");
 }
 
+/* What plan needs no data set for is checked all the same. */
+static void
+test_plan_errors (void)
+{
+  g_autofree char *config = config_file ("retinanet_shapes.yaml");
+  g_auto (Result) momentum =
+      run_program ("plan", config, "--shape", "64x64", "--set", "optimizer.momentum=abc", NULL);
+  g_assert_cmpint (momentum.code, ==, 2);
+  assert_contains (momentum.err, "optimizer.momentum: needs a number");
+  g_auto (Result) optimizer =
+      run_program ("plan", config, "--shape", "64x64", "--set", "optimizer.momentun=0.9", NULL);
+  g_assert_cmpint (optimizer.code, ==, 2);
+  assert_contains (optimizer.err, "did you mean \"momentum\"?");
+  g_auto (Result) batch = run_program ("plan", config, "--shape", "64x64", "--batch", "-3", NULL);
+  g_assert_cmpint (batch.code, ==, 2);
+  assert_contains (batch.err, "--batch");
+}
+
 static void
 test_lists (void)
 {
@@ -148,6 +166,7 @@ main (int argc, char **argv)
   g_test_add_func ("/program/set", test_set);
   g_test_add_func ("/program/origins", test_origins);
   g_test_add_func ("/program/devices", test_devices);
+  g_test_add_func ("/program/plan-errors", test_plan_errors);
   g_test_add_func ("/program/lists", test_lists);
   return g_test_run ();
 }
