@@ -7,6 +7,8 @@
 void
 rn_dataset_free (RnDataset *dataset)
 {
+  if (dataset == NULL)
+    return;
   g_clear_pointer (&dataset->parts, g_ptr_array_unref);
   g_clear_pointer (&dataset->bases, g_ptr_array_unref);
   g_clear_pointer (&dataset->index, rn_index_free);

@@ -19,6 +19,8 @@ rn_index_new (void)
 void
 rn_index_free (RnIndex *index)
 {
+  if (index == NULL)
+    return;
   g_string_free (index->strings, TRUE);
   g_array_unref (index->images);
   g_array_unref (index->boxes);

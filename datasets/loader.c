@@ -417,6 +417,8 @@ drain (RnLoader *loader)
 void
 rn_loader_free (RnLoader *loader)
 {
+  if (loader == NULL)
+    return;
   g_mutex_lock (&loader->lock);
   drain (loader);
   loader->quit = TRUE;

@@ -27,6 +27,8 @@ step_clear (gpointer data)
 void
 rn_pipeline_free (RnPipeline *pipeline)
 {
+  if (pipeline == NULL)
+    return;
   g_array_unref (pipeline->steps);
   g_free (pipeline);
 }

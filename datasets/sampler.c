@@ -68,6 +68,8 @@ rn_sampler_new (RnSamplerKind kind, const RnDataset *dataset, int batch_size, gu
 void
 rn_sampler_free (RnSampler *sampler)
 {
+  if (sampler == NULL)
+    return;
   g_free (sampler->groups);
   g_free (sampler->order);
   g_free (sampler);

@@ -397,6 +397,15 @@ test_stop_anywhere (void)
   test_dir_remove (dir);
 }
 
+/* As free () does. */
+static void
+test_free_null (void)
+{
+  rn_loader_free (NULL);
+  rn_sampler_free (NULL);
+  rn_dataset_free (NULL);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -410,5 +419,6 @@ main (int argc, char **argv)
   g_test_add_func ("/datasets/loader/skip/all", test_skip_all);
   g_test_add_func ("/datasets/loader/skip/train", test_skip_train);
   g_test_add_func ("/datasets/loader/stop-anywhere", test_stop_anywhere);
+  g_test_add_func ("/datasets/loader/free-null", test_free_null);
   return g_test_run ();
 }
