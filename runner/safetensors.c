@@ -7,6 +7,8 @@
 #include "runner/record.h"
 #include "runner/safetensors-format.h"
 
+#include <errno.h>
+#include <glib/gstdio.h>
 #include <json-glib/json-glib.h>
 #include <string.h>
 
@@ -281,17 +283,33 @@ rn_safetensors_open_memory (const void *bytes, gsize size, const char *name, GEr
   return read_header (file, error) ? g_steal_pointer (&file) : NULL;
 }
 
+/* GLib's messages of folders and devices speak of mmap, and do not start with the path. */
+static GMappedFile *
+map_file (const char *path, GError **error)
+{
+  g_autoptr (GError) cause = NULL;
+  GStatBuf info;
+  GMappedFile *map = NULL;
+  const char *problem = NULL;
+
+  if (g_stat (path, &info) != 0)
+    problem = g_strerror (errno);
+  else if (!S_ISREG (info.st_mode))
+    problem = "not a regular file";
+  else if ((map = g_mapped_file_new (path, FALSE, &cause)) == NULL)
+    problem = cause->message;
+  if (problem != NULL)
+    g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISSING, "%s: %s", path, problem);
+  return map;
+}
+
 RnSafetensors *
 rn_safetensors_open (const char *path, GError **error)
 {
-  g_autoptr (GError) cause = NULL;
-  g_autoptr (GMappedFile) map = g_mapped_file_new (path, FALSE, &cause);
+  g_autoptr (GMappedFile) map = map_file (path, error);
 
   if (map == NULL)
-    {
-      g_set_error_literal (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISSING, cause->message);
-      return NULL;
-    }
+    return NULL;
   g_autoptr (RnSafetensors) file =
       safetensors_new (path, g_mapped_file_get_contents (map), g_mapped_file_get_length (map));
   file->map = g_steal_pointer (&map);
