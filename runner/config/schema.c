@@ -50,8 +50,8 @@ check_bounds (const RnKeySpec *spec, const RnNode *node, double x, GError **erro
   if (!is_bounded || (x >= spec->min && x <= spec->max))
     return TRUE;
   if (isinf (spec->max))
-    return rn_node_error (node, error, "must be at least %g, not %g", spec->min, x);
-  return rn_node_error (node, error, "must be between %g and %g, not %g", spec->min, spec->max, x);
+    return rn_node_error (node, error, "must be at least %.15g, not %.15g", spec->min, x);
+  return rn_node_error (node, error, "must be between %.15g and %.15g, not %.15g", spec->min, spec->max, x);
 }
 
 static gboolean
@@ -409,8 +409,8 @@ unknown_type (const RnRegistry *registry, const RnNode *type, const char *name, 
 
   g_autofree char *hint = rn_hint (name, (const char *const *) names->pdata);
   g_autofree char *all = g_strjoinv (", ", (char **) names->pdata);
-  return rn_node_error (type, error, "unknown %s \"%s\"%s; there are: %s", rn_registry_family_name (registry),
-                        name, hint, all);
+  return rn_node_error (type, error, "unknown %s \"%s\"%s%s%s", rn_registry_family_name (registry), name,
+                        hint, *hint ? " There are: " : "; there are: ", all);
 }
 
 /* The component that @map asks for, or NULL with error. */

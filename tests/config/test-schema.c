@@ -128,6 +128,7 @@ test_refused (void)
     { "depth: 50\nfro-zen: 1", RN_CONFIG_ERROR_KEY, "x.yaml:2:1: ", "did you mean \"frozen\"?" },
     { "lr: 1", RN_CONFIG_ERROR_KEY, "x.yaml:1:1: ", "the key \"depth\" is missing" },
     { "depth: 17", RN_CONFIG_ERROR_VALUE, "x.yaml:1:1: depth: ", "between 18 and 152, not 17" },
+    { "depth: 1234567", RN_CONFIG_ERROR_VALUE, "x.yaml:1:1: depth: ", "not 1234567" },
     { "depth: 50.0", RN_CONFIG_ERROR_VALUE, "x.yaml:1:1: depth: ", "needs an integer, not a number (50.0)" },
     { "depth: fifty", RN_CONFIG_ERROR_VALUE, "x.yaml:1:1: depth: ", "not a string (fifty)" },
     { "depth: null", RN_CONFIG_ERROR_VALUE, "x.yaml:1:1: depth: ", "must not be null" },
@@ -194,7 +195,7 @@ test_components (void)
     const char *place, *part;
   } cases[] = {
     { "{type: Nett, depth: 50}", RN_CONFIG_ERROR_VALUE,
-      "x.yaml:1:2: type: ", "unknown test-net \"Nett\"; did you mean \"Net\"?; there are: Bare, Net" },
+      "x.yaml:1:2: type: ", "unknown test-net \"Nett\"; did you mean \"Net\"? There are: Bare, Net" },
     { "{depth: 50}", RN_CONFIG_ERROR_KEY,
       "x.yaml:1:1: ", "the key \"type\" is missing; it names a test-net" },
     { "{type: 3}", RN_CONFIG_ERROR_VALUE, "x.yaml:1:2: type: ", "needs a string" },
