@@ -65,12 +65,32 @@ write_metadata (RnRunner *runner, RnSafetensorsWriter *writer)
   rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_FORMAT, RN_CHECKPOINT_FORMAT_NAME);
   rn_safetensors_writer_set_metadata (writer, "version", PACKAGE_VERSION);
   rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_DEVICE, runner->task->device);
-  rn_safetensors_writer_set_metadata (writer, "classes", classes);
+  rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_CLASSES, classes);
   set_counters (runner, writer);
   set_sampler (runner, writer);
   rn_hook_list_save (runner->hooks, writer);
   set_log (runner, writer);
   rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_CONFIG, runner->config_text);
+}
+
+gboolean
+rn_checkpoint_check_classes (const RnSafetensors *file, const char *const *names, GError **error)
+{
+  const char *stored = rn_safetensors_metadata (file, RN_CHECKPOINT_CLASSES);
+  g_autofree char *wanted = g_strjoinv ("\n", (char **) names);
+
+  if (stored == NULL || strcmp (stored, wanted) == 0)
+    return TRUE;
+  g_auto (GStrv) was = g_strsplit (stored, "\n", -1);
+  guint i = 0;
+  while (was[i] != NULL && g_strcmp0 (was[i], names[i]) == 0)
+    i++;
+  g_set_error (
+      error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
+      "it was trained on other classes: number %u is %s in the checkpoint and %s in the data set; what "
+      "works: `classes:` with the list of the training",
+      i, was[i] != NULL ? was[i] : "missing", names[i] != NULL ? names[i] : "missing");
+  return FALSE;
 }
 
 static gboolean

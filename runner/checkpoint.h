@@ -7,6 +7,10 @@
 #ifndef RUNNER_CHECKPOINT_H
 #define RUNNER_CHECKPOINT_H
 
+#include "runner/safetensors.h"
+
+G_BEGIN_DECLS
+
 #define RN_CHECKPOINT_FORMAT "format" /* plain text: */
 #define RN_CHECKPOINT_FORMAT_NAME "runner-checkpoint-1"
 #define RN_CHECKPOINT_COUNTERS "counters" /* iter, epoch, inner_iter, opt_step: what is finished */
@@ -14,5 +18,14 @@
 #define RN_CHECKPOINT_LOG "log/"          /* and NNNN/NAME: a window of the log buffer, numbered in order */
 #define RN_CHECKPOINT_CONFIG "config"     /* plain text: YAML, resolved */
 #define RN_CHECKPOINT_DEVICE "device"     /* plain text */
+#define RN_CHECKPOINT_CLASSES "classes"   /* plain text: a name a line, in the order of the head's outputs */
+
+/*
+ * Whether the weights were trained on @names, in this order: with others every detection would get a wrong
+ * name. A file that does not say passes. RN_CHECKPOINT_ERROR_MISMATCH.
+ */
+gboolean rn_checkpoint_check_classes (const RnSafetensors *file, const char *const *names, GError **error);
+
+G_END_DECLS
 
 #endif

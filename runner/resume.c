@@ -224,6 +224,8 @@ apply (RnRunner *runner, const RnSafetensors *file, GError **error)
                    "not a checkpoint of this program");
       return FALSE;
     }
+  if (!rn_checkpoint_check_classes (file, runner->task->class_names, error))
+    return FALSE;
   g_autoptr (RnRecord) sampler = get_record (file, RN_CHECKPOINT_SAMPLER, error);
   if (sampler == NULL || !check_sampler (runner, sampler, error))
     return FALSE;

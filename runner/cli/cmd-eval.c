@@ -8,6 +8,7 @@
 #include "runner/base/atomic-file.h"
 #include "runner/base/error.h"
 #include "runner/base/signals.h"
+#include "runner/checkpoint.h"
 #include "runner/cli/common.h"
 #include "runner/config/schema.h"
 #include "runner/evaluate.h"
@@ -93,6 +94,11 @@ open_job (RnJob *job, RnSplit split, const char *path, GError **error)
     return FALSE;
   g_autofree char *data = rn_dataset_describe (job->datasets[split]);
   g_message ("%s", data);
+  if (!rn_checkpoint_check_classes (file, rn_dataset_class_names (job->datasets[split]), error))
+    {
+      g_prefix_error (error, "%s: ", path);
+      return FALSE;
+    }
   rn_job_add_shapes (job, split, RN_MODE_INFER, shapes);
   return rn_job_open_model (job, error) && rn_job_open_programs (job, shapes, FALSE, FALSE, error)
          && rn_programs_plan (job->programs, rn_job_show_progress, (gpointer) "planning shapes", error)

@@ -297,6 +297,17 @@ test_mismatch (void)
   g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH);
   g_clear_error (&error);
   second.fake.task.epoch_length = 10;
+
+  const char *const *classes = second.fake.task.class_names;
+  g_autofree char *first_class = g_strconcat (classes[0], "-", NULL);
+  const char *const others[] = { first_class, NULL };
+  second.fake.task.class_names = others;
+  g_assert_false (rn_runner_resume (second.runner, NULL, &error));
+  g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH);
+  g_assert_nonnull (strstr (error->message, first_class));
+  g_clear_error (&error);
+  second.fake.task.class_names = classes;
+
   g_assert_false (rn_runner_resume (second.runner, "/nonexistent.safetensors", &error));
   g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISSING);
 
