@@ -39,7 +39,7 @@ static gboolean
 open_work_dir (const RnNode *root, const char *timestamp, GError **error)
 {
   const char *dir = work_dir_of (root);
-  if (dir == NULL)
+  if (dir == NULL || *dir == '\0')
     return rn_node_error (rn_node_get (root, "work_dir"), error, "must be the name of a folder");
   if (g_mkdir_with_parents (dir, 0777) != 0)
     {

@@ -109,6 +109,12 @@ test_short (Fixture *f, gconstpointer user_data)
   assert_success (&eval);
   g_assert_cmpfloat (read_map (eval.out), >=, 0);
 
+  /* The same names in another order would give every detection a wrong one. */
+  g_auto (Result) other = run_program ("eval", f->config, checkpoint, f->set_root, "--threads", "1", "--set",
+                                       "classes=[square, circle, triangle]", NULL);
+  g_assert_cmpint (other.code, ==, 1);
+  assert_contains (other.err, "circle in the checkpoint and square in the data set");
+
   /* The configuration that the run saved is one. */
   g_autofree char *saved = g_build_filename (f->work, "config.yaml", NULL);
   g_auto (Result) config = run_program ("config", "--plain", saved, NULL);
@@ -123,6 +129,9 @@ test_refusals (Fixture *f, gconstpointer user_data)
   g_auto (Result) train = run_program ("train", voc, "--work-dir", f->work, NULL);
   g_assert_cmpint (train.code, ==, 2);
   assert_contains (train.err, "model.backbone.init_cfg=null");
+  g_auto (Result) nameless = run_program ("train", f->config, f->set_root, "--work-dir", "", NULL);
+  g_assert_cmpint (nameless.code, ==, 2);
+  assert_contains (nameless.err, "--work-dir: work_dir: must be the name of a folder");
   g_auto (Result) missing = run_program ("train", f->config, f->set_root, "--work-dir", f->work, NULL);
   g_assert_cmpint (missing.code, ==, 2);
   assert_contains (missing.err, "ImageSets/Main/train.txt");
