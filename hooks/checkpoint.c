@@ -3,6 +3,8 @@
 
 #include <runner/engine.h>
 
+#include <errno.h>
+
 typedef struct
 {
   RnHook hook;
@@ -49,6 +51,9 @@ init (RnHook *hook, RnRunner *runner, GError **error)
     {
       g_autofree char *name = g_path_get_basename (rn_runner_work_dir (runner));
       self->dir = g_build_filename (self->out_dir, name, NULL);
+      /* Now, and not when the first epoch is done. */
+      if (g_mkdir_with_parents (self->dir, 0777) != 0)
+        return rn_node_error (hook->config, error, "out_dir: %s: %s", self->dir, g_strerror (errno));
     }
   return TRUE;
 }

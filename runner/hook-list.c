@@ -237,6 +237,8 @@ rn_hook_list_init (RnHookList *list, RnRunner *runner, GError **error)
       GError *cause = NULL;
       if (slot->class->desc.init != NULL && !slot->class->desc.init (slot->hook, runner, &cause))
         {
+          if (cause == NULL)
+            rn_hook_error (&cause, "failed without saying why");
           /* An error of the configuration says where it is, and starts with that. */
           if (g_error_matches (cause, RN_RUN_ERROR, RN_RUN_ERROR_FAILED))
             g_prefix_error (&cause, "%s: ", slot->class->desc.name);
@@ -326,10 +328,13 @@ rn_hook_list_load (RnHookList *list, const RnSafetensors *file, GError **error)
       const char *json = rn_safetensors_metadata (file, key);
       if (json == NULL || slot->class->desc.load_state == NULL)
         continue;
-      g_autoptr (RnRecord) state = rn_record_parse (json, error);
-      if (state == NULL || !slot->class->desc.load_state (slot->hook, state, error))
+      GError *cause = NULL;
+      g_autoptr (RnRecord) state = rn_record_parse (json, &cause);
+      if (state == NULL || !slot->class->desc.load_state (slot->hook, state, &cause))
         {
-          g_prefix_error (error, "%s: %s: ", rn_safetensors_path (file), key);
+          if (cause == NULL)
+            rn_hook_error (&cause, "failed without saying why");
+          g_propagate_prefixed_error (error, cause, "%s: %s: ", rn_safetensors_path (file), key);
           return FALSE;
         }
     }

@@ -65,6 +65,15 @@ RN_HOOK_DEFINE (recorder, Recorder, .name = "RecorderHook", .summary = "for test
 RN_HOOK_DEFINE (generic, Recorder, .name = "GenericHook", .summary = "for tests", .keys = recorder_keys,
                 .after_iter = note_after_train_iter);
 
+static gboolean
+fail_silently (RnHook *hook, RnRunner *runner, GError **error)
+{
+  return FALSE;
+}
+
+RN_HOOK_DEFINE (silent, Recorder, .name = "SilentHook", .summary = "for tests", .keys = recorder_keys,
+                .init = fail_silently);
+
 /* ---- Order ---- */
 
 static const char all_hooks[] = "lr_config: {policy: step, step: [1]}\n"
@@ -237,6 +246,21 @@ test_failure (void)
   fake_run_close (&run);
 }
 
+/* A hook of other people may forget to say what is wrong. */
+static void
+test_silent_failure (void)
+{
+  g_autoptr (GError) error = NULL;
+  FakeRun run;
+
+  fake_run_open (&run, EPOCH_RUN "custom_hooks: [{type: SilentHook}]\n", 2, NULL);
+  g_assert_false (rn_runner_init (run.runner, &error));
+  g_assert_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED);
+  g_assert_true (g_str_has_prefix (error->message, "SilentHook: "));
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
 static void
 test_stop (void)
 {
@@ -327,6 +351,7 @@ test_parts_refused (void)
                         "*test.yaml:2:*CosineAnnealing*not in this release*fixed, step*");
   assert_hooks_refused ("lr_config: {policy: stepp, step: [1]}\n", "*test.yaml:2:*stepp*step*");
   assert_hooks_refused ("lr_config: {policy: step, step: 0}\n", "*test.yaml:2:*step*above 0*");
+  assert_hooks_refused ("checkpoint_config: {out_dir: /dev/null/x}\n", "*test.yaml:2:*/dev/null/x*");
   assert_hooks_refused ("lr_config: {policy: fixed, warmup: linear}\n", "*test.yaml:2:*warmup_iters*");
   assert_hooks_refused ("momentum_config: {policy: step}\n", "*test.yaml:2:*momentum_config*");
   assert_hooks_refused ("evaluation: {save_best: mAp}\n", "*test.yaml:2:*mAp*");
@@ -366,6 +391,7 @@ main (int argc, char **argv)
   rn_hooks_register ();
   g_assert_true (rn_hook_register (&rn_hook_desc_recorder, NULL));
   g_assert_true (rn_hook_register (&rn_hook_desc_generic, NULL));
+  g_assert_true (rn_hook_register (&rn_hook_desc_silent, NULL));
 
   g_test_add_data_func ("/runner/order/epoch", EPOCH_RUN, test_order);
   g_test_add_data_func ("/runner/order/iter", "runner: {type: IterBasedRunner, max_iters: 4}\n", test_order);
@@ -376,6 +402,7 @@ main (int argc, char **argv)
   g_test_add_data_func ("/runner/stages/cut-short", "{type: EpochBasedRunner, max_epochs: 5, max_iters: 3}",
                         test_iter_stages);
   g_test_add_func ("/runner/failure", test_failure);
+  g_test_add_func ("/runner/silent-failure", test_silent_failure);
   g_test_add_func ("/runner/stop", test_stop);
   g_test_add_func ("/runner/optimizer-hook", test_optimizer_hook);
   g_test_add_func ("/runner/parts-refused", test_parts_refused);
