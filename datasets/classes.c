@@ -160,7 +160,14 @@ check_names (const char *const *names, GError **error)
       return FALSE;
     }
   for (gsize i = 0; i < n; i++)
-    if (!g_hash_table_add (seen, (gpointer) names[i]))
+    if (!g_utf8_validate (names[i], -1, NULL)) /* annotations are UTF-8 once they are read */
+      {
+        g_autofree char *text = g_utf8_make_valid (names[i], -1);
+
+        g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "classes: \"%s\" is not UTF-8", text);
+        return FALSE;
+      }
+    else if (!g_hash_table_add (seen, (gpointer) names[i]))
       {
         g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "classes: \"%s\" is there twice",
                      names[i]);

@@ -347,7 +347,9 @@ finish (RnDataset *dataset, const RnNode *config, const RnDatasetOptions *option
     return rn_node_error (config, error, "more than %d images", G_MAXINT32);
   if (dataset->size > 0)
     return TRUE;
-  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY, "%s: no image is left", rn_node_origin (config));
+  g_autofree char *counts = rn_dataset_describe (dataset);
+  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY, "%s: no image is left: %s", rn_node_origin (config),
+               counts);
   return FALSE;
 }
 

@@ -348,14 +348,16 @@ test_set_refusals (void)
     { "type: VOCDataset, ann_file: noxml.txt, img_prefix: .", 0, 0, "noxml.xml", FALSE,
       RN_DATA_ERROR_MISSING },
     { GOOD, 0, 0, "seen: a (1), b (1)", FALSE, RN_DATA_ERROR_EMPTY },
-    { "type: VOCDataset, ann_file: empty.txt, img_prefix: ., classes: [a]", 0, 0, "no image is left", FALSE,
-      RN_DATA_ERROR_EMPTY },
+    { "type: VOCDataset, ann_file: empty.txt, img_prefix: ., classes: [a]", 0, 0,
+      "no image is left: 0 of 1 images", FALSE, RN_DATA_ERROR_EMPTY },
+    { GOOD ", classes: latin1.txt", 0, 0, "not UTF-8", TRUE, 0 },
     { GOOD ", classes: none.txt", 0, 0, "none.txt", FALSE, RN_DATA_ERROR_MISSING },
   };
   char *dir = make_tree ();
 
   test_write (dir, "good.txt", "good\n", -1);
   test_write (dir, "empty.txt", "empty\n", -1);
+  test_write (dir, "latin1.txt", "a\nb\xE9\n", -1);
   test_write (dir, "absent.txt", "good\nabsent\n", -1);
   test_write_image (dir, "noxml", 64, 64);
   test_write (dir, "noxml.txt", "noxml\n", -1);
