@@ -35,8 +35,26 @@ rn_file_read (const char *path, gsize limit, char **text, gsize *size, GError **
   return TRUE;
 }
 
+/* "000012  1" -> "000012"; other blanks belong to the name. */
+static void
+cut_flag (char *line)
+{
+  static const char *const flags[] = { "-1", "0", "1" };
+  char *last = line + strlen (line);
+
+  while (last > line && last[-1] != ' ' && last[-1] != '\t')
+    last--;
+  for (gsize i = 0; last > line && i < G_N_ELEMENTS (flags); i++)
+    if (strcmp (last, flags[i]) == 0)
+      {
+        *last = '\0';
+        g_strchomp (line);
+        return;
+      }
+}
+
 char **
-rn_file_read_lines (const char *path, gboolean first_column, GError **error)
+rn_file_read_lines (const char *path, gboolean drop_flag, GError **error)
 {
   g_autoptr (GStrvBuilder) lines = g_strv_builder_new ();
   g_autofree char *text = NULL;
@@ -56,8 +74,8 @@ rn_file_read_lines (const char *path, gboolean first_column, GError **error)
       if (next != NULL)
         *next++ = '\0';
       g_strstrip (line);
-      if (first_column)
-        line[strcspn (line, " \t")] = '\0';
+      if (drop_flag)
+        cut_flag (line);
       if (*line != '\0')
         g_strv_builder_add (lines, line);
     }

@@ -14,10 +14,11 @@ G_BEGIN_DECLS
 gboolean rn_file_read (const char *path, gsize limit, char **text, gsize *size, GError **error);
 
 /*
- * The lines that are not empty, or their first columns; a byte order mark, CR and blanks around a line are
- * dropped. NULL-ended. (transfer full)
+ * The lines that are not empty; a byte order mark, CR and blanks around a line are dropped, and with
+ * @drop_flag the -1, 0 or 1 behind each name of VOC's lists for one class (cat_train.txt). NULL-ended.
+ * (transfer full)
  */
-char **rn_file_read_lines (const char *path, gboolean first_column, GError **error);
+char **rn_file_read_lines (const char *path, gboolean drop_flag, GError **error);
 
 G_END_DECLS
 

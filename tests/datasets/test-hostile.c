@@ -167,11 +167,10 @@ test_lists (void)
   g_clear_error (&error);
   g_assert_null (rn_file_read_lines (dir, TRUE, &error)); /* a folder */
   g_clear_error (&error);
-  test_write (dir, "list.txt", "\xEF\xBB\xBF\r\n a\tb \r\n\n", -1);
+  test_write (dir, "list.txt", "\xEF\xBB\xBF\r\n a  -1 \r\n\ntwo words\nb\t1\nc 01\n1\nd 0", -1);
   lines = rn_file_read_lines (path, TRUE, &error);
   g_assert_no_error (error);
-  g_assert_cmpint (g_strv_length (lines), ==, 1);
-  g_assert_cmpstr (lines[0], ==, "a");
+  g_assert_cmpstrv (lines, ((const char *const[]){ "a", "two words", "b", "c 01", "1", "d", NULL }));
   test_dir_remove (dir);
 }
 
