@@ -262,10 +262,14 @@ key_hint (const RnKeySpec *keys, const char *const *skip, const char *name)
 static gboolean
 check_unknown (const RnKeySpec *keys, const RnNode *map, const char *const *skip, GError **error)
 {
+  g_autoptr (GHashTable) skipped = g_hash_table_new (g_str_hash, g_str_equal); /* a map may skip thousands */
+
+  for (const char *const *name = skip; name && *name; name++)
+    g_hash_table_add (skipped, (gpointer) *name);
   for (guint i = 0; i < rn_node_size (map); i++)
     {
       const char *name = rn_node_key (map, i);
-      if (strcmp (name, "type") == 0 || (skip && g_strv_contains (skip, name)) || find_spec (keys, name))
+      if (strcmp (name, "type") == 0 || g_hash_table_contains (skipped, name) || find_spec (keys, name))
         continue;
       g_autofree char *hint = key_hint (keys, skip, name);
       return rn_node_fail (rn_node_item (map, i), RN_CONFIG_ERROR_KEY, error, "unknown key%s", hint);

@@ -183,6 +183,30 @@ test_unused (void)
   rn_keys_clear (part_keys, &part);
 }
 
+/* A file may have thousands of keys of its own; looking through all of them for each took minutes. */
+static void
+test_many_skipped (void)
+{
+  const int n = 200000;
+  g_autoptr (GString) text = g_string_new ("depth: 50\n");
+  g_autoptr (GPtrArray) skip = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (GError) error = NULL;
+  Part part;
+
+  for (int i = 0; i < n; i++)
+    {
+      g_ptr_array_add (skip, g_strdup_printf ("x_%d", i));
+      g_string_append_printf (text, "x_%d: 1\n", i);
+    }
+  g_ptr_array_add (skip, NULL);
+  g_autoptr (RnNode) root = rn_config_load_text (text->str, "x.yaml", NULL, &error);
+  g_assert_no_error (error);
+  g_assert_true (rn_keys_parse (part_keys, root, &part, (const char *const *) skip->pdata, &error));
+  g_assert_no_error (error);
+  g_assert_cmpint (part.depth, ==, 50);
+  rn_keys_clear (part_keys, &part);
+}
+
 static void
 test_components (void)
 {
@@ -260,6 +284,7 @@ main (int argc, char **argv)
   g_test_add_func ("/schema/values", test_values);
   g_test_add_func ("/schema/refused", test_refused);
   g_test_add_func ("/schema/unused", test_unused);
+  g_test_add_func ("/schema/many-skipped", test_many_skipped);
   g_test_add_func ("/schema/components", test_components);
   g_test_add_func ("/schema/describe", test_describe);
   return g_test_run ();
