@@ -1,7 +1,9 @@
 /*
- * norm.c: batch normalisation, two passes over memory in each direction. Own code instead of oneDNN's: it is
- * bound by memory, the sums are in double and in an order that depends on shapes only, so bits do not depend
- * on the number of threads.
+ * norm.c: batch normalisation, two passes over memory in each direction. Own code instead of oneDNN's: the
+ * sums are in double and in an order that depends on shapes only, so bits do not depend on the number of
+ * threads. By itself oneDNN 2.6 takes 0.5 to 1 of the time on AVX-512; its forward pass owes that to stores
+ * that bypass the caches, which the next op pays for: training and a pooling of the result together take 0.9
+ * to 1.3 of the time with oneDNN.
  *
  * Workspace: double [planes][parts][2][b] of partial sums; double [2][stored channels]; float [4][stored
  * channels] of coefficients.
@@ -17,6 +19,11 @@
 
 /* Cells of a plane that one partial sum covers. */
 #define PART 1024
+/*
+ * Channels of a block that fills a vector register: loops over so many are compiled apart, and keep sums and
+ * coefficients in registers.
+ */
+#define LANES 16
 
 typedef struct
 {
@@ -64,9 +71,9 @@ norm_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, cons
  * Adds v to @sum and v * (src - mean) to @dot, for @n cells of @b channels; v = diff or, where that is NULL,
  * src.
  */
-RN_CLONES static void
-reduce_part (const float *src, const float *diff, int64_t n, int64_t b, const float *mean, double *sum,
-             double *dot)
+static inline G_ALWAYS_INLINE void
+reduce_part_of (const float *src, const float *diff, int64_t n, int64_t b, const float *restrict mean,
+                double *restrict sum, double *restrict dot)
 {
   const float *v = diff != NULL ? diff : src;
 
@@ -77,6 +84,18 @@ reduce_part (const float *src, const float *diff, int64_t n, int64_t b, const fl
         sum[c] += v[at + c];
         dot[c] += (double) v[at + c] * ((double) src[at + c] - mean[c]);
       }
+}
+
+RN_CLONES static void
+reduce_part (const float *src, const float *diff, int64_t n, int64_t b, const float *mean, double *sum,
+             double *dot)
+{
+  if (b == LANES && diff == NULL)
+    reduce_part_of (src, NULL, n, LANES, mean, sum, dot);
+  else if (b == LANES)
+    reduce_part_of (src, diff, n, LANES, mean, sum, dot);
+  else
+    reduce_part_of (src, diff, n, b, mean, sum, dot);
 }
 
 /*
@@ -112,9 +131,9 @@ reduce (const Norm *n, const float *src, const float *diff)
 }
 
 /* dst = relu? ((src - mean) * scale + shift), for @n cells of @b channels. */
-RN_CLONES static void
-normalise_row (const float *src, int64_t n, int64_t b, const float *mean, const float *scale,
-               const float *shift, gboolean relu, float *dst)
+static inline G_ALWAYS_INLINE void
+normalise_row_of (const float *src, int64_t n, int64_t b, const float *restrict mean,
+                  const float *restrict scale, const float *restrict shift, gboolean relu, float *dst)
 {
   const float least = relu ? 0 : -INFINITY;
 
@@ -125,6 +144,16 @@ normalise_row (const float *src, int64_t n, int64_t b, const float *mean, const 
         float value = (src[at + c] - mean[c]) * scale[c] + shift[c];
         dst[at + c] = value < least ? least : value;
       }
+}
+
+RN_CLONES static void
+normalise_row (const float *src, int64_t n, int64_t b, const float *mean, const float *scale,
+               const float *shift, gboolean relu, float *dst)
+{
+  if (b == LANES)
+    normalise_row_of (src, n, LANES, mean, scale, shift, relu, dst);
+  else
+    normalise_row_of (src, n, b, mean, scale, shift, relu, dst);
 }
 
 static void
@@ -188,14 +217,25 @@ batch_norm_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
 }
 
 /* dx = scale * (dy - shift - (src - mean) * slope), for @n cells of @b channels. */
-RN_CLONES static void
-denormalise_row (const float *src, const float *diff_dst, int64_t n, int64_t b, const float *mean,
-                 const float *scale, const float *shift, const float *slope, float *diff_src)
+static inline G_ALWAYS_INLINE void
+denormalise_row_of (const float *src, const float *diff_dst, int64_t n, int64_t b, const float *restrict mean,
+                    const float *restrict scale, const float *restrict shift, const float *restrict slope,
+                    float *diff_src)
 {
   for (int64_t at = 0; at < n * b; at += b)
 #pragma omp simd
     for (int64_t c = 0; c < b; c++)
       diff_src[at + c] = scale[c] * (diff_dst[at + c] - shift[c] - (src[at + c] - mean[c]) * slope[c]);
+}
+
+RN_CLONES static void
+denormalise_row (const float *src, const float *diff_dst, int64_t n, int64_t b, const float *mean,
+                 const float *scale, const float *shift, const float *slope, float *diff_src)
+{
+  if (b == LANES)
+    denormalise_row_of (src, diff_dst, n, LANES, mean, scale, shift, slope, diff_src);
+  else
+    denormalise_row_of (src, diff_dst, n, b, mean, scale, shift, slope, diff_src);
 }
 
 static void
