@@ -7,6 +7,7 @@
 
 #include <glib.h>
 #include <locale.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -90,8 +91,20 @@ wait_passively (char **argv)
 {
   if (g_getenv ("OMP_WAIT_POLICY") != NULL || g_getenv ("GOMP_SPINCOUNT") != NULL)
     return;
+  g_autofree char *path = g_file_read_link ("/proc/self/exe", NULL);
   g_setenv ("OMP_WAIT_POLICY", "passive", TRUE);
-  execv ("/proc/self/exe", argv);
+  if (path != NULL)
+    execv (path, argv);
+}
+
+/* What could not be written, to a full disk for one, must not pass for a result. */
+static int
+finish_output (int code)
+{
+  if (fflush (stdout) == 0 && !ferror (stdout))
+    return code;
+  g_printerr ("%s: the output could not be written\n", g_get_prgname ());
+  return code != 0 ? code : 1;
 }
 
 int
@@ -109,12 +122,12 @@ main (int argc, char **argv)
   if (strcmp (argv[1], "--help") == 0 || strcmp (argv[1], "-h") == 0 || strcmp (argv[1], "help") == 0)
     {
       print_help ();
-      return 0;
+      return finish_output (0);
     }
   if (strcmp (argv[1], "--version") == 0)
     {
       g_print ("%s", RN_BUILD_SUMMARY);
-      return 0;
+      return finish_output (0);
     }
 
   const Command *command = find_command (argv[1]);
@@ -124,5 +137,5 @@ main (int argc, char **argv)
   wait_passively (argv);
   g_autofree char *program = g_strdup_printf ("runner %s", command->name);
   g_set_prgname (program);
-  return command->run (argc - 1, argv + 1);
+  return finish_output (command->run (argc - 1, argv + 1));
 }
