@@ -103,6 +103,12 @@ rn_atomic_file_new (const char *path, GError **error)
   file->failed = 0;
   file->used = 0;
 
+  if (g_file_test (path, G_FILE_TEST_IS_DIR)) /* else the rename would find it, after all the work */
+    {
+      g_clear_pointer (&file->temporary, g_free);
+      fail (file, EISDIR, "write", error);
+      return NULL;
+    }
   int code = injected (RN_ATOMIC_FILE_OPEN);
   if (code == 0 && (file->fd = open_locked (file->temporary)) < 0)
     code = errno;

@@ -168,6 +168,16 @@ test_no_folder (void)
   g_assert_error (error, G_FILE_ERROR, G_FILE_ERROR_NOENT);
 }
 
+/* Found before anything is written. */
+static void
+test_folder (void)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (rn_atomic_file_new ("/dev", &error));
+  g_assert_error (error, G_FILE_ERROR, G_FILE_ERROR_ISDIR);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -179,5 +189,6 @@ main (int argc, char **argv)
   g_test_add ("/atomic-file/failure-sticks", Fixture, NULL, set_up, test_failure_sticks, tear_down);
   g_test_add ("/atomic-file/leftover-and-lock", Fixture, NULL, set_up, test_leftover_and_lock, tear_down);
   g_test_add_func ("/atomic-file/no-folder", test_no_folder);
+  g_test_add_func ("/atomic-file/folder", test_folder);
   return g_test_run ();
 }
