@@ -31,8 +31,13 @@ rn_checkpoint_list_read (const char *work_dir, GError **error)
   g_autoptr (GPtrArray) list = g_ptr_array_new_with_free_func (g_free);
   g_autofree char *path = g_build_filename (work_dir, LIST_NAME, NULL);
   g_autoptr (GError) cause = NULL;
-  g_autoptr (GMappedFile) map = g_mapped_file_new (path, FALSE, &cause);
 
+  if (g_file_test (path, G_FILE_TEST_IS_DIR))
+    {
+      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "%s: is a folder", path);
+      return NULL;
+    }
+  g_autoptr (GMappedFile) map = g_mapped_file_new (path, FALSE, &cause);
   if (map == NULL && g_error_matches (cause, G_FILE_ERROR, G_FILE_ERROR_NOENT))
     return g_steal_pointer (&list);
   if (map == NULL || g_mapped_file_get_length (map) > MAX_LIST_BYTES)
@@ -46,6 +51,8 @@ rn_checkpoint_list_read (const char *work_dir, GError **error)
   for (char **line = lines; *line != NULL; line++)
     if (is_entry (g_strstrip (*line)))
       g_ptr_array_add (list, g_strdup (*line));
+    else if (**line != '\0')
+      g_warning ("%s: \"%s\" is not the name of a checkpoint: left out", path, *line);
   return g_steal_pointer (&list);
 }
 
@@ -66,7 +73,7 @@ write_list (const GPtrArray *list, const char *work_dir, GError **error)
     g_string_append_printf (text, "%s\n", (const char *) g_ptr_array_index (list, i));
   if (rn_atomic_file_save (path, text->str, text->len, &cause))
     return TRUE;
-  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE, "%s: %s", path, cause->message);
+  g_set_error_literal (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE, cause->message);
   return FALSE;
 }
 

@@ -216,6 +216,6 @@ rn_safetensors_writer_save (RnSafetensorsWriter *writer, const char *path, GErro
 
   if (save (writer, path, &cause))
     return TRUE;
-  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE, "%s: %s", path, cause->message);
+  g_set_error_literal (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE, cause->message);
   return FALSE;
 }

@@ -1,6 +1,8 @@
 /* When a run saves and evaluates, and which files it keeps. */
 #include "config.h"
 
+#include "runner/base/error.h"
+#include "runner/checkpoint-list.h"
 #include "tests/runner/fake-task.h"
 
 #include <glib/gstdio.h>
@@ -172,6 +174,33 @@ test_intervals (void)
     }
 }
 
+/* ---- The list ---- */
+
+static void
+test_damaged_list (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *dir = g_dir_make_tmp ("rn-list-XXXXXX", &error);
+  g_assert_no_error (error);
+  g_autofree char *path = g_build_filename (dir, "last_checkpoint", NULL);
+
+  g_assert_true (g_file_set_contents (path, "../iter_4.safetensors\n\niter_3.safetensors\n", -1, &error));
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "*\"../iter_4.safetensors\"*left out");
+  g_autoptr (GPtrArray) list = rn_checkpoint_list_read (dir, &error);
+  g_test_assert_expected_messages ();
+  g_assert_no_error (error);
+  g_assert_cmpuint (list->len, ==, 1);
+  g_assert_cmpstr (g_ptr_array_index (list, 0), ==, "iter_3.safetensors");
+  g_unlink (path);
+
+  g_assert_cmpint (g_mkdir (path, 0700), ==, 0);
+  g_assert_null (rn_checkpoint_list_read (dir, &error));
+  g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED);
+  g_assert_true (g_str_has_suffix (error->message, "last_checkpoint: is a folder"));
+  g_rmdir (path);
+  g_rmdir (dir);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -184,6 +213,7 @@ main (int argc, char **argv)
     }
   g_test_add_func ("/runner/retention/old-folder", test_old_folder);
   g_test_add_func ("/runner/retention/out-dir", test_out_dir);
+  g_test_add_func ("/runner/damaged-list", test_damaged_list);
   g_test_add_func ("/runner/best", test_best);
   g_test_add_func ("/runner/intervals", test_intervals);
   return g_test_run ();

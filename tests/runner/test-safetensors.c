@@ -305,6 +305,8 @@ test_failed_write (Fixture *f, gconstpointer data)
       rn_atomic_file_set_fault (fail_step, (gpointer) &steps[i]);
       g_assert_false (rn_safetensors_writer_save (writer, f->path, &error));
       g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE);
+      g_assert_true (g_str_has_prefix (error->message, f->path));
+      g_assert_null (strstr (error->message + 1, f->path)); /* named once */
       g_assert_true (g_file_get_contents (f->path, &text, NULL, NULL));
       g_assert_cmpstr (text, ==, "old");
     }
