@@ -5,6 +5,7 @@
 
 #include "runner/base/error.h"
 
+#include <math.h>
 #include <string.h>
 
 #define MOMENTUM "momentum/"
@@ -118,6 +119,39 @@ compare (RnParamSet *params, const RnSafetensors *file, Report *report)
     }
 }
 
+static gboolean
+is_finite (const RnStoredTensor *tensor)
+{
+  for (gsize i = 0; i < tensor->bytes; i += sizeof (float))
+    {
+      float value;
+      memcpy (&value, tensor->data + i, sizeof value); /* a file of others may not be aligned */
+      if (!isfinite (value))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* Such weights find nothing and learn nothing, without any error. */
+static void
+warn_of_divergence (RnParamSet *params, const RnSafetensors *file)
+{
+  const char *first = NULL;
+  guint n = 0;
+
+  for (int i = 0; i < rn_param_set_size (params); i++)
+    {
+      const char *name = rn_param_set_get (params, i)->name;
+      if (is_finite (rn_safetensors_find (file, name)))
+        continue;
+      first = first != NULL ? first : name;
+      n++;
+    }
+  if (n > 0)
+    g_warning ("%s: %u tensors hold infinities or no numbers (the first is %s): the training had diverged",
+               rn_safetensors_path (file), n, first);
+}
+
 gboolean
 rn_params_load (RnParamSet *params, RnDevice *device, const RnSafetensors *file, GError **error)
 {
@@ -138,6 +172,7 @@ rn_params_load (RnParamSet *params, RnDevice *device, const RnSafetensors *file,
   if (report.n_unexpected > 0)
     g_message ("%s: %u tensors match, %u are unexpected and left out", rn_safetensors_path (file),
                report.n_matched, report.n_unexpected);
+  warn_of_divergence (params, file);
   for (int i = 0; i < rn_param_set_size (params); i++)
     if (!copy_in (device, rn_param_set_value (params, i),
                   rn_safetensors_find (file, rn_param_set_get (params, i)->name), error))

@@ -131,6 +131,9 @@ run (RnNode *root, const char *checkpoint, const char *out, GError **error)
   if (job == NULL || !parse_evaluation (job->config.evaluation, &config, error))
     return FALSE;
   g_autoptr (GArray) iou_thr = config.iou_thr;
+  if (iou_thr->len == 0)
+    return rn_node_error (rn_node_get (job->config.evaluation, "iou_thr"), error,
+                          "needs at least one overlap");
   RnSplit split = job->data.test != NULL ? RN_SPLIT_TEST : RN_SPLIT_VAL;
   if (!open_job (job, split, checkpoint, error))
     return FALSE;

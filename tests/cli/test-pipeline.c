@@ -80,6 +80,24 @@ read_map (const char *table)
   return g_ascii_strtod (cells[n - 2], NULL);
 }
 
+/* Makes the last number of a checkpoint none, and spoils the name of the checksum, which is then not
+ * compared. */
+static void
+diverge (const char *path)
+{
+  static const guint8 nan_bytes[] = { 0, 0, 0xc0, 0x7f }; /* F32, little-endian */
+  g_autoptr (GError) error = NULL;
+  g_autofree char *text = NULL;
+  gsize size;
+
+  g_assert_true (g_file_get_contents (path, &text, &size, &error));
+  char *name = g_strstr_len (text + 8, (gssize) size - 8, "\"checksum\"");
+  g_assert_nonnull (name);
+  name[1] = 'C';
+  memcpy (text + size - sizeof nan_bytes, nan_bytes, sizeof nan_bytes);
+  g_assert_true (g_file_set_contents (path, text, (gssize) size, &error));
+}
+
 static void
 test_short (Fixture *f, gconstpointer user_data)
 {
@@ -114,6 +132,16 @@ test_short (Fixture *f, gconstpointer user_data)
                                        "classes=[square, circle, triangle]", NULL);
   g_assert_cmpint (other.code, ==, 1);
   assert_contains (other.err, "circle in the checkpoint and square in the data set");
+
+  g_auto (Result) no_overlap = run_program ("eval", f->config, checkpoint, f->set_root, "--threads", "1",
+                                            "--set", "evaluation.iou_thr=[]", NULL);
+  g_assert_cmpint (no_overlap.code, ==, 2);
+  assert_contains (no_overlap.err, "needs at least one overlap");
+
+  diverge (checkpoint);
+  g_auto (Result) diverged = run_program ("eval", f->config, checkpoint, f->set_root, "--threads", "1", NULL);
+  assert_success (&diverged);
+  assert_contains (diverged.err, "the training had diverged");
 
   /* The configuration that the run saved is one. */
   g_autofree char *saved = g_build_filename (f->work, "config.yaml", NULL);
