@@ -5,6 +5,9 @@
 
 #include "runner/programs-private.h"
 
+#include "runner/base/size.h"
+#include "runner/process-memory.h"
+
 #include <string.h>
 
 static void
@@ -255,6 +258,20 @@ rn_programs_memory (RnPrograms *p)
   return p->memory;
 }
 
+/* Linux grants more memory than there is, and kills whoever touches it. */
+static gboolean
+check_available (RnPrograms *p, GError **error)
+{
+  guint64 available = rn_available_memory ();
+  if (p->memory.total_bytes <= available)
+    return TRUE;
+  g_autofree char *needed = rn_size_format (p->memory.total_bytes), *free_text = rn_size_format (available);
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+               "batch %d at %dx%d needs %s and %s are available", p->memory.worst.n, p->memory.worst.height,
+               p->memory.worst.width, needed, free_text);
+  return FALSE;
+}
+
 static gboolean
 reserve_arena (RnPrograms *p, GError **error)
 {
@@ -275,6 +292,8 @@ rn_programs_reserve (RnPrograms *p, GError **error)
   if (p->reserved)
     return TRUE;
   if (!p->planned && !rn_programs_plan (p, NULL, NULL, error))
+    return FALSE;
+  if (!check_available (p, error))
     return FALSE;
   if (!rn_param_set_allocate (p->params, p->device, p->options.training, p->options.momentum, error) || !reserve_arena (p, error))
     return FALSE;

@@ -134,6 +134,40 @@ test_plan_errors (void)
   assert_contains (batch.err, "--batch");
 }
 
+/* Not by the kernel's killer of processes. */
+static void
+test_too_large (void)
+{
+  g_autofree char *config = config_file ("retinanet_shapes.yaml");
+  g_auto (Result) bench = run_program ("bench", config, "--shape", "60000x60000", NULL);
+  g_assert_cmpint (bench.code, ==, 3);
+  assert_contains (bench.err, "are available");
+}
+
+static void
+test_full_output (void)
+{
+  g_autofree char *program = g_test_build_filename (G_TEST_BUILT, "runner", "runner", NULL);
+  g_autofree char *quoted = g_shell_quote (program);
+  g_autofree char *script = g_strconcat ("exec ", quoted, " --version > /dev/full", NULL);
+  const char *const argv[] = { "/bin/sh", "-c", script, NULL };
+  g_autofree char *err = NULL;
+  g_autoptr (GError) error = NULL;
+  int status;
+
+  if (!g_file_test ("/dev/full", G_FILE_TEST_EXISTS))
+    {
+      g_test_skip ("no /dev/full");
+      return;
+    }
+  g_assert_true (
+      g_spawn_sync (NULL, (char **) argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, NULL, &err, &status, &error));
+  g_assert_no_error (error);
+  g_assert_false (g_spawn_check_wait_status (status, &error));
+  g_assert_error (error, G_SPAWN_EXIT_ERROR, 1);
+  assert_contains (err, "could not be written");
+}
+
 static void
 test_lists (void)
 {
@@ -167,6 +201,8 @@ main (int argc, char **argv)
   g_test_add_func ("/program/origins", test_origins);
   g_test_add_func ("/program/devices", test_devices);
   g_test_add_func ("/program/plan-errors", test_plan_errors);
+  g_test_add_func ("/program/too-large", test_too_large);
+  g_test_add_func ("/program/full-output", test_full_output);
   g_test_add_func ("/program/lists", test_lists);
   return g_test_run ();
 }
