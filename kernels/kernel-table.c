@@ -8,6 +8,9 @@
 
 static const RnKernel *const table[] = {
 #ifdef HAVE_ONEDNN
+  &rn_winograd_conv2d_fwd,
+  &rn_winograd_conv2d_bwd_data,
+  &rn_winograd_conv2d_bwd_weights,
   &rn_onednn_conv2d_fwd,
   &rn_onednn_conv2d_bwd_data,
   &rn_onednn_conv2d_bwd_weights,

@@ -12,6 +12,7 @@ enum
   RN_PRIORITY_REF = 0,
   RN_PRIORITY_OPENMP = 100,
   RN_PRIORITY_ONEDNN = 200,
+  RN_PRIORITY_WINOGRAD = 300,
 };
 
 /* The reference kernels among rn_kernels_all (): NULL-ended. Lent. */
@@ -22,6 +23,7 @@ const RnKernel *const *rn_kernels_ref (void);
 #include "kernels/ops.def"
 #undef RN_OP
 
+extern const RnKernel rn_winograd_conv2d_fwd, rn_winograd_conv2d_bwd_data, rn_winograd_conv2d_bwd_weights;
 extern const RnKernel rn_onednn_conv2d_fwd, rn_onednn_conv2d_bwd_data, rn_onednn_conv2d_bwd_weights;
 
 extern const RnKernel rn_cpu_batch_norm_fwd, rn_cpu_batch_norm_bwd;

@@ -5,6 +5,10 @@
  *
  * Workspace: [scratchpad of the primitive][packed weights][bias, per channel][scale, per channel][dot, per
  * channel], those that are needed.
+ *
+ * Large 3x3 convolutions of stride 1 go by Winograd's algorithm, F(4x4, 3x3) of Lavin and Gray 2015 (arXiv
+ * 1509.09308), where oneDNN has it (2.x with AVX-512): a quarter of the multiplications, for much scratch.
+ * Forward and backward-data work image by image where a whole batch would need too much of it.
  */
 #include "config.h"
 
@@ -19,6 +23,12 @@
 
 #define NO_PLACE G_MAXSIZE
 
+/* Most workspace of a Winograd convolution, in bytes; memory.workspace_limit may ask for less. */
+#define WINOGRAD_WORKSPACE ((gsize) 64 << 20)
+/* Below these the transforms cost more than the multiplications that they save (measured, AVX-512). */
+#define WINOGRAD_MIN_CHANNELS 64
+#define WINOGRAD_MIN_PIXELS 1024 /* of the batch */
+
 typedef struct
 {
   dnnl_primitive_desc_t pd;
@@ -28,6 +38,8 @@ typedef struct
   /* Named as in the forward direction; without a buffer until run () gives one. */
   dnnl_memory_t src, weights, bias, dst, scratchpad;
   gsize weights_at, bias_at, scale_at, dot_at; /* bytes in the workspace, or NO_PLACE */
+  int n_slices;                                /* executions, each of an equal part of the batch */
+  gsize src_step, dst_step;                    /* bytes from slice to slice */
 } ConvState;
 
 static void
@@ -56,32 +68,34 @@ book (RnPrepared *prepared, gsize bytes)
   return at;
 }
 
+static const char *
+winograd_refusal (const RnConvArgs *args, const RnTensorDesc *src, const RnTensorDesc *dst)
+{
+  if (args->kernel[0] != 3 || args->kernel[1] != 3 || args->stride[0] != 1 || args->stride[1] != 1
+      || args->dilation[0] != 1 || args->dilation[1] != 1 || args->groups != 1)
+    return "not a dense 3x3 of stride 1";
+  if (MIN (src->dims[1], dst->dims[1]) < WINOGRAD_MIN_CHANNELS
+      || dst->dims[0] * dst->dims[2] * dst->dims[3] < WINOGRAD_MIN_PIXELS)
+    return "too small to gain by it";
+  return NULL;
+}
+
 /*
- * What the three prepare functions share. @conv comes with what they differ in; @folded: the call has the
+ * Describes @conv for @images of the batch at a time, and books the workspace. @folded: the call has the
  * vectors of a batch norm.
  */
 static RnStatus
-conv_prepare (RnDevice *device, const RnOpCall *call, RnOnednnConv *conv, const RnTensorDesc *src,
-              const RnTensorDesc *dst, gboolean folded, RnPrepared *prepared, const char **reason)
+describe (RnDevice *device, RnOnednnConv *conv, int64_t images, const RnTensorDesc *src,
+          const RnTensorDesc *dst, gboolean folded, RnPrepared *prepared, const char **reason)
 {
   static const dnnl_query_t weights_of[] = {
     [RN_ONEDNN_FWD] = dnnl_query_weights_md,
     [RN_ONEDNN_BWD_DATA] = dnnl_query_weights_md,
     [RN_ONEDNN_BWD_WEIGHTS] = dnnl_query_diff_weights_md,
   };
-  const RnConvArgs *args = &call->args.conv;
   dnnl_primitive_desc_t pd = NULL;
 
-  if (!rn_onednn_map_init (&conv->src, src) || !rn_onednn_map_init (&conv->dst, dst))
-    {
-      *reason = "oneDNN does not know the layout";
-      return RN_STATUS_UNSUPPORTED;
-    }
-  conv->groups = args->groups;
-  memcpy (conv->kernel, args->kernel, sizeof conv->kernel);
-  memcpy (conv->stride, args->stride, sizeof conv->stride);
-  memcpy (conv->pad, args->pad, sizeof conv->pad);
-  memcpy (conv->dilation, args->dilation, sizeof conv->dilation);
+  conv->src.dims[0] = conv->dst.dims[0] = images;
   if (rn_onednn_conv_desc_new (((RnCpuDevice *) device)->engine, conv, &pd) != dnnl_success)
     {
       *reason = "oneDNN has no implementation";
@@ -91,6 +105,9 @@ conv_prepare (RnDevice *device, const RnOpCall *call, RnOnednnConv *conv, const 
   ConvState *s = g_new0 (ConvState, 1);
   s->pd = pd;
   s->direction = conv->direction;
+  s->n_slices = (int) (src->dims[0] / images);
+  s->src_step = rn_desc_bytes (src) / (gsize) s->n_slices;
+  s->dst_step = rn_desc_bytes (dst) / (gsize) s->n_slices;
   if (!rn_weights_map_init (&s->map, dnnl_primitive_desc_query_md (pd, weights_of[conv->direction], 0)))
     {
       conv_release (s);
@@ -98,6 +115,7 @@ conv_prepare (RnDevice *device, const RnOpCall *call, RnOnednnConv *conv, const 
       return RN_STATUS_UNSUPPORTED;
     }
   gsize vector = (gsize) dst->dims[1] * sizeof (float);
+  prepared->workspace_bytes = 0;
   book (prepared, dnnl_memory_desc_get_size (dnnl_primitive_desc_query_md (pd, dnnl_query_scratchpad_md, 0)));
   s->weights_at = book (prepared, s->map.bytes);
   s->bias_at = conv->bias ? book (prepared, vector) : NO_PLACE;
@@ -109,8 +127,57 @@ conv_prepare (RnDevice *device, const RnOpCall *call, RnOnednnConv *conv, const 
   return RN_STATUS_OK;
 }
 
+/*
+ * In the fewest slices, all images at once or one at a time, whose workspace stays below the limit. Weight
+ * gradients are never cut: their sum over the batch is the library's.
+ */
 static RnStatus
-conv_fwd_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const char **reason)
+describe_winograd (RnDevice *device, RnOnednnConv *conv, const RnTensorDesc *src, const RnTensorDesc *dst,
+                   gboolean folded, RnPrepared *prepared, const char **reason)
+{
+  gsize limit =
+      device->workspace_limit > 0 ? MIN (device->workspace_limit, WINOGRAD_WORKSPACE) : WINOGRAD_WORKSPACE;
+  const int64_t images[] = { src->dims[0], 1 };
+
+  for (int i = 0; i < (conv->direction == RN_ONEDNN_BWD_WEIGHTS ? 1 : 2); i++)
+    {
+      RnStatus status = describe (device, conv, images[i], src, dst, folded, prepared, reason);
+      if (status != RN_STATUS_OK || prepared->workspace_bytes <= limit)
+        return status;
+      conv_release (prepared->state);
+    }
+  *reason = "needs too much workspace";
+  return RN_STATUS_UNSUPPORTED;
+}
+
+/* What the prepare functions share. @conv comes with what they differ in. */
+static RnStatus
+conv_prepare (RnDevice *device, const RnOpCall *call, RnOnednnConv *conv, const RnTensorDesc *src,
+              const RnTensorDesc *dst, gboolean folded, RnPrepared *prepared, const char **reason)
+{
+  const RnConvArgs *args = &call->args.conv;
+
+  if (!rn_onednn_map_init (&conv->src, src) || !rn_onednn_map_init (&conv->dst, dst))
+    {
+      *reason = "oneDNN does not know the layout";
+      return RN_STATUS_UNSUPPORTED;
+    }
+  conv->groups = args->groups;
+  memcpy (conv->kernel, args->kernel, sizeof conv->kernel);
+  memcpy (conv->stride, args->stride, sizeof conv->stride);
+  memcpy (conv->pad, args->pad, sizeof conv->pad);
+  memcpy (conv->dilation, args->dilation, sizeof conv->dilation);
+  if (!conv->winograd)
+    return describe (device, conv, src->dims[0], src, dst, folded, prepared, reason);
+  *reason = winograd_refusal (args, src, dst);
+  if (*reason != NULL)
+    return RN_STATUS_UNSUPPORTED;
+  return describe_winograd (device, conv, src, dst, folded, prepared, reason);
+}
+
+static RnStatus
+fwd_prepare (RnDevice *device, const RnOpCall *call, gboolean winograd, RnPrepared *prepared,
+             const char **reason)
 {
   gboolean folded = RN_HAS_IN (call, RN_CONV_GAMMA);
   RnOnednnConv conv = {
@@ -118,25 +185,28 @@ conv_fwd_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, 
     .bias = folded || RN_HAS_IN (call, RN_CONV_BIAS),
     .sum = RN_HAS_IN (call, RN_CONV_RESIDUAL),
     .relu = call->args.conv.relu,
+    .winograd = winograd,
   };
   return conv_prepare (device, call, &conv, &call->in[RN_CONV_SRC], &call->out[RN_CONV_DST], folded, prepared,
                        reason);
 }
 
 static RnStatus
-conv_bwd_data_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const char **reason)
+bwd_data_prepare (RnDevice *device, const RnOpCall *call, gboolean winograd, RnPrepared *prepared,
+                  const char **reason)
 {
-  RnOnednnConv conv = { .direction = RN_ONEDNN_BWD_DATA };
+  RnOnednnConv conv = { .direction = RN_ONEDNN_BWD_DATA, .winograd = winograd };
   return conv_prepare (device, call, &conv, &call->out[RN_CONV_BD_DIFF_SRC], &call->in[RN_CONV_BD_DIFF_DST],
                        RN_HAS_IN (call, RN_CONV_BD_GAMMA), prepared, reason);
 }
 
 static RnStatus
-conv_bwd_weights_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const char **reason)
+bwd_weights_prepare (RnDevice *device, const RnOpCall *call, gboolean winograd, RnPrepared *prepared,
+                     const char **reason)
 {
   gboolean sums = RN_HAS_OUT (call, RN_CONV_BW_DIFF_BIAS) || RN_HAS_OUT (call, RN_CONV_BW_DIFF_GAMMA)
                   || RN_HAS_OUT (call, RN_CONV_BW_DIFF_BETA);
-  RnOnednnConv conv = { .direction = RN_ONEDNN_BWD_WEIGHTS, .bias = sums };
+  RnOnednnConv conv = { .direction = RN_ONEDNN_BWD_WEIGHTS, .bias = sums, .winograd = winograd };
   return conv_prepare (device, call, &conv, &call->in[RN_CONV_BW_SRC], &call->in[RN_CONV_BW_DIFF_DST],
                        RN_HAS_IN (call, RN_CONV_BW_GAMMA), prepared, reason);
 }
@@ -192,18 +262,21 @@ static RnStatus
 execute (RnDevice *device, const ConvState *s, const dnnl_exec_arg_t *args, int n_args, const void *src,
          const void *weights, const void *bias, const void *dst, void *workspace)
 {
+  dnnl_stream_t stream = ((RnCpuDevice *) device)->stream;
+
+  if (s->bias == NULL)
+    n_args--;
   /* Handles are not const, but a primitive writes only to its outputs. */
-  if (dnnl_memory_set_data_handle (s->src, (void *) src) != dnnl_success
-      || dnnl_memory_set_data_handle (s->weights, (void *) weights) != dnnl_success
-      || dnnl_memory_set_data_handle (s->dst, (void *) dst) != dnnl_success
+  if (dnnl_memory_set_data_handle (s->weights, (void *) weights) != dnnl_success
       || dnnl_memory_set_data_handle (s->scratchpad, workspace) != dnnl_success
       || (s->bias != NULL && dnnl_memory_set_data_handle (s->bias, (void *) bias) != dnnl_success))
     return RN_STATUS_DEVICE;
-  dnnl_stream_t stream = ((RnCpuDevice *) device)->stream;
-  if (dnnl_primitive_execute (s->primitive, stream, s->bias != NULL ? n_args : n_args - 1, args)
-          != dnnl_success
-      || dnnl_stream_wait (stream) != dnnl_success)
-    return RN_STATUS_DEVICE;
+  for (gsize i = 0; i < (gsize) s->n_slices; i++)
+    if (dnnl_memory_set_data_handle (s->src, (guint8 *) src + i * s->src_step) != dnnl_success
+        || dnnl_memory_set_data_handle (s->dst, (guint8 *) dst + i * s->dst_step) != dnnl_success
+        || dnnl_primitive_execute (s->primitive, stream, n_args, args) != dnnl_success
+        || dnnl_stream_wait (stream) != dnnl_success)
+      return RN_STATUS_DEVICE;
   return RN_STATUS_OK;
 }
 
@@ -307,32 +380,29 @@ conv_bwd_weights_run (RnDevice *device, const RnOpCall *call, gconstpointer stat
   return status;
 }
 
-const RnKernel rn_onednn_conv2d_fwd = {
-  .op = RN_OP_CONV2D_FWD,
-  .name = "cpu:conv2d_fwd:onednn",
-  .priority = RN_PRIORITY_ONEDNN,
-  .prepare = conv_fwd_prepare,
-  .finalize = conv_finalize,
-  .run = conv_fwd_run,
-  .release = conv_release,
-};
+/*
+ * A kernel per direction and algorithm. They differ in what prepare asks the library for.
+ */
+#define CONV_KERNEL(variable, OP, op_, direction, suffix, priority_, is_winograd)                   \
+  static RnStatus variable##_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, \
+                                      const char **reason)                                          \
+  {                                                                                                 \
+    return direction##_prepare (device, call, is_winograd, prepared, reason);                       \
+  }                                                                                                 \
+  const RnKernel variable = {                                                                       \
+    .op = RN_OP_##OP,                                                                               \
+    .name = "cpu:" op_ ":" suffix,                                                                  \
+    .priority = priority_,                                                                          \
+    .prepare = variable##_prepare,                                                                  \
+    .finalize = conv_finalize,                                                                      \
+    .run = conv_##direction##_run,                                                                  \
+    .release = conv_release,                                                                        \
+  };
 
-const RnKernel rn_onednn_conv2d_bwd_data = {
-  .op = RN_OP_CONV2D_BWD_DATA,
-  .name = "cpu:conv2d_bwd_data:onednn",
-  .priority = RN_PRIORITY_ONEDNN,
-  .prepare = conv_bwd_data_prepare,
-  .finalize = conv_finalize,
-  .run = conv_bwd_data_run,
-  .release = conv_release,
-};
+#define CONV_KERNELS(op_, OP, direction)                                                  \
+  CONV_KERNEL (rn_onednn_##op_, OP, #op_, direction, "onednn", RN_PRIORITY_ONEDNN, FALSE) \
+  CONV_KERNEL (rn_winograd_##op_, OP, #op_, direction, "winograd", RN_PRIORITY_WINOGRAD, TRUE)
 
-const RnKernel rn_onednn_conv2d_bwd_weights = {
-  .op = RN_OP_CONV2D_BWD_WEIGHTS,
-  .name = "cpu:conv2d_bwd_weights:onednn",
-  .priority = RN_PRIORITY_ONEDNN,
-  .prepare = conv_bwd_weights_prepare,
-  .finalize = conv_finalize,
-  .run = conv_bwd_weights_run,
-  .release = conv_release,
-};
+CONV_KERNELS (conv2d_fwd, CONV2D_FWD, fwd)
+CONV_KERNELS (conv2d_bwd_data, CONV2D_BWD_DATA, bwd_data)
+CONV_KERNELS (conv2d_bwd_weights, CONV2D_BWD_WEIGHTS, bwd_weights)

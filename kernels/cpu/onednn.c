@@ -131,6 +131,8 @@ conv_pd_create (dnnl_engine_t engine, const RnOnednnConv *conv, const ConvDescs 
   /* oneDNN counts dilation from 0. */
   const dnnl_dims_t gap = { conv->dilation[0] - 1, conv->dilation[1] - 1 };
 
+  if (conv->winograd) /* version 3 has it for other processors only */
+    return dnnl_unimplemented;
   switch (direction)
     {
     case RN_ONEDNN_FWD:
@@ -159,23 +161,23 @@ conv_pd_create (dnnl_engine_t engine, const RnOnednnConv *conv, const ConvDescs 
   /* oneDNN counts dilation from 0. */
   const dnnl_dims_t gap = { conv->dilation[0] - 1, conv->dilation[1] - 1 };
   const dnnl_memory_desc_t *bias = conv->bias ? &d->bias : NULL;
+  dnnl_alg_kind_t algorithm = conv->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
   dnnl_convolution_desc_t desc;
   dnnl_status_t status = dnnl_invalid_arguments;
 
   switch (direction)
     {
     case RN_ONEDNN_FWD:
-      status = dnnl_dilated_convolution_forward_desc_init (&desc, dnnl_forward_training,
-                                                           dnnl_convolution_direct, &d->src, &d->weights,
-                                                           bias, &d->dst, stride, gap, pad, pad);
+      status = dnnl_dilated_convolution_forward_desc_init (&desc, dnnl_forward_training, algorithm, &d->src,
+                                                           &d->weights, bias, &d->dst, stride, gap, pad, pad);
       break;
     case RN_ONEDNN_BWD_DATA:
-      status = dnnl_dilated_convolution_backward_data_desc_init (&desc, dnnl_convolution_direct, &d->src,
-                                                                 &d->weights, &d->dst, stride, gap, pad, pad);
+      status = dnnl_dilated_convolution_backward_data_desc_init (&desc, algorithm, &d->src, &d->weights,
+                                                                 &d->dst, stride, gap, pad, pad);
       break;
     case RN_ONEDNN_BWD_WEIGHTS:
       status = dnnl_dilated_convolution_backward_weights_desc_init (
-          &desc, dnnl_convolution_direct, &d->src, &d->weights, bias, &d->dst, stride, gap, pad, pad);
+          &desc, algorithm, &d->src, &d->weights, bias, &d->dst, stride, gap, pad, pad);
       break;
     }
   return status == dnnl_success ? dnnl_primitive_desc_create (pd, &desc, attr, engine, hint) : status;

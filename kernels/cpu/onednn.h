@@ -48,6 +48,7 @@ typedef struct
   int kernel[2], stride[2], pad[2], dilation[2]; /* dilation 1 = dense */
   gboolean bias;                                 /* its gradient, for BWD_WEIGHTS */
   gboolean sum, relu;                            /* FWD: dst = relu? (conv + dst?) */
+  gboolean winograd;                             /* by Winograd's algorithm, or not at all */
 } RnOnednnConv;
 
 /* The fastest implementation, with a scratchpad that the caller supplies. */

@@ -65,6 +65,9 @@ static const Shape shapes[] = {
   { 1, 16, 16, 9, 4, { 5, 1 }, 1, 0, 1, 1 },  { 2, 64, 32, 3, 2, { 3, 3 }, 2, 1, 1, 1 },
 };
 
+/* Large enough for Winograd's algorithm; 68 leaves a tail, 23 cuts tiles of 4. */
+static const Shape winograd_shape = { 2, 64, 68, 23, 23, { 3, 3 }, 1, 1, 1, 1 };
+
 static RnOpCall
 conv_call (RnOp op, const Shape *s, int64_t ib, int64_t ob, RnTensorDesc *src, RnTensorDesc *weights,
            RnTensorDesc *dst)
@@ -184,6 +187,9 @@ add_convs (GArray *cases)
         add_conv_bwd_data (cases, &shapes[i], ib, blocks[b]);
         add_conv_bwd_weights (cases, &shapes[i], ib, blocks[b]);
       }
+  add_conv_fwd (cases, &winograd_shape, 16, 16);
+  add_conv_bwd_data (cases, &winograd_shape, 16, 16);
+  add_conv_bwd_weights (cases, &winograd_shape, 16, 16);
   add_conv_fwd (cases, &shapes[4], shapes[4].ic, shapes[4].oc); /* NHWC */
   add_conv_bwd_data (cases, &shapes[4], shapes[4].ic, shapes[4].oc);
   add_conv_bwd_weights (cases, &shapes[4], shapes[4].ic, shapes[4].oc);

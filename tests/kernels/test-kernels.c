@@ -81,7 +81,8 @@ run_reference (RnDevice *ref, const RnOpCall *call, guint seed, Buffers *want)
 
 /* Every output once in the place of every input that the schema allows. */
 static void
-check_aliases (RnDevice *device, const RnKernel *kernel, const Case *c, guint seed, const Buffers *want)
+check_aliases (RnDevice *device, const RnKernel *kernel, const Case *c, guint seed, const Buffers *want,
+               double tolerance)
 {
   for (int o = 0; o < rn_op_n_out (c->call.op); o++)
     for (int i = 0; i < rn_op_n_in (c->call.op); i++)
@@ -92,10 +93,22 @@ check_aliases (RnDevice *device, const RnKernel *kernel, const Case *c, guint se
         Buffers shared;
         buffers_init (&shared, &c->call, seed, o, i);
         run_kernel (device, kernel, &c->call, &shared);
-        compare (&c->call, kernel->name, &shared, want, c->tolerance);
+        compare (&c->call, kernel->name, &shared, want, tolerance);
         buffers_clear (&shared);
       }
 }
+
+static gboolean
+is_winograd (const RnKernel *kernel)
+{
+  return g_str_has_suffix (kernel->name, ":winograd");
+}
+
+/*
+ * Winograd's F(4x4, 3x3) multiplies transformed inputs, B^T d B. Rows of B^T have absolute sums up to 10, so
+ * these are up to 100 times the inputs, and so are their rounding errors.
+ */
+#define WINOGRAD_GROWTH 100
 
 static gboolean
 check_case (RnDevice *device, RnDevice *ref, const RnKernel *kernel, const Case *c, guint seed)
@@ -107,8 +120,9 @@ check_case (RnDevice *device, RnDevice *ref, const RnKernel *kernel, const Case 
     {
       Buffers want;
       run_reference (ref, &c->call, seed, &want);
-      compare (&c->call, kernel->name, &got, &want, c->tolerance);
-      check_aliases (device, kernel, c, seed, &want);
+      double tolerance = c->tolerance * (is_winograd (kernel) ? WINOGRAD_GROWTH : 1);
+      compare (&c->call, kernel->name, &got, &want, tolerance);
+      check_aliases (device, kernel, c, seed, &want, tolerance);
       buffers_clear (&want);
     }
   buffers_clear (&got);
@@ -134,7 +148,10 @@ test_against_reference (gconstpointer data)
       n_taken += check_case (device, ref, kernel, c, i);
     }
   g_test_message ("%s takes %u of %u cases", kernel->name, n_taken, n_cases);
-  g_assert_cmpuint (n_taken, >, 0);
+  if (n_taken == 0 && is_winograd (kernel))
+    g_test_skip ("this oneDNN has no Winograd convolutions for this processor");
+  else
+    g_assert_cmpuint (n_taken, >, 0);
 }
 
 /*
