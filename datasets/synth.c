@@ -278,8 +278,10 @@ check_options (const char *dir, const RnSynthOptions *options, GError **error)
       || options->n_train < 1 || options->n_val < 0 || options->n_test < 0
       || MAX (MAX (options->n_train, options->n_val), options->n_test) > 100000)
     {
-      g_set_error_literal (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
-                           "a synthetic set has sides of 64 to 2048 pixels and up to 100000 images a split");
+      g_set_error_literal (
+          error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE,
+          "a synthetic set has sides of 64 to 2048 pixels, and up to 100000 images a split, one "
+          "at least to train on");
       return FALSE;
     }
   existing = g_dir_open (dir, 0, NULL);

@@ -24,7 +24,7 @@ typedef struct
 } RnSynthOptions;
 
 /*
- * The same options give the same bytes. Errors: G_FILE_ERROR, RN_DATA_ERROR_FORMAT for options out of range.
+ * The same options give the same bytes. Errors: G_FILE_ERROR, RN_CONFIG_ERROR_USAGE for options out of range.
  */
 gboolean rn_synth_write (const char *dir, const RnSynthOptions *options, GError **error);
 

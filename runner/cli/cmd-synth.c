@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define NOT_GIVEN G_MININT
+
 /* What is made if nothing else is said; sides in pixels. */
 typedef struct
 {
@@ -40,7 +42,7 @@ int
 rn_cmd_synth (int argc, char **argv)
 {
   g_autofree char *name = NULL;
-  int n_train = 0, n_val = -1, n_test = -1, width = 0, height = 0;
+  int n_train = NOT_GIVEN, n_val = NOT_GIVEN, n_test = NOT_GIVEN, width = NOT_GIVEN, height = NOT_GIVEN;
   gint64 seed = 0;
   gboolean force = FALSE;
   const GOptionEntry entries[] = {
@@ -77,11 +79,11 @@ rn_cmd_synth (int argc, char **argv)
   const char *dir = options.arguments[0];
   const RnSynthOptions synth = {
     .layout = layout->layout,
-    .n_train = n_train != 0 ? n_train : layout->n_train,
-    .n_val = n_val >= 0 ? n_val : layout->n_val,
-    .n_test = n_test >= 0 ? n_test : layout->n_test,
-    .width = width != 0 ? width : layout->width,
-    .height = height != 0 ? height : layout->height,
+    .n_train = n_train != NOT_GIVEN ? n_train : layout->n_train,
+    .n_val = n_val != NOT_GIVEN ? n_val : layout->n_val,
+    .n_test = n_test != NOT_GIVEN ? n_test : layout->n_test,
+    .width = width != NOT_GIVEN ? width : layout->width,
+    .height = height != NOT_GIVEN ? height : layout->height,
     .seed = (guint64) seed,
     .force = force,
   };

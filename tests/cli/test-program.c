@@ -4,6 +4,7 @@
 #include "tests/cli/program.h"
 
 #include <glib.h>
+#include <glib/gstdio.h>
 #include <string.h>
 
 static void
@@ -134,6 +135,22 @@ test_plan_errors (void)
   assert_contains (batch.err, "--batch");
 }
 
+/* Zero and less are numbers too, not what is taken when nothing is given. */
+static void
+test_synth_errors (void)
+{
+  static const char *const options[] = { "--train=0", "--val=-1", "--test=-5", "--width=0", "--height=0" };
+  g_autofree char *dir = g_dir_make_tmp ("rn-synth-XXXXXX", NULL);
+
+  for (gsize i = 0; i < G_N_ELEMENTS (options); i++)
+    {
+      g_auto (Result) synth = run_program ("synth", dir, options[i], NULL);
+      g_assert_cmpint (synth.code, ==, 2);
+      assert_contains (synth.err, "a synthetic set has");
+    }
+  g_assert_cmpint (g_rmdir (dir), ==, 0); /* nothing was written */
+}
+
 /* Not by the kernel's killer of processes. */
 static void
 test_too_large (void)
@@ -201,6 +218,7 @@ main (int argc, char **argv)
   g_test_add_func ("/program/origins", test_origins);
   g_test_add_func ("/program/devices", test_devices);
   g_test_add_func ("/program/plan-errors", test_plan_errors);
+  g_test_add_func ("/program/synth-errors", test_synth_errors);
   g_test_add_func ("/program/too-large", test_too_large);
   g_test_add_func ("/program/full-output", test_full_output);
   g_test_add_func ("/program/lists", test_lists);

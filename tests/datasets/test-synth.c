@@ -177,12 +177,12 @@ test_refusals (void)
   options.force = TRUE;
   options.width = 63;
   g_assert_false (rn_synth_write (dir, &options, &error));
-  g_assert_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT);
+  g_assert_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE);
   g_clear_error (&error);
   options.width = 64;
   options.n_train = 0;
   g_assert_false (rn_synth_write (dir, &options, &error));
-  g_assert_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT);
+  g_assert_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE);
   g_clear_error (&error);
   g_assert_false (
       rn_synth_write ("/dev/null/x", &(RnSynthOptions){ .n_train = 1, .width = 64, .height = 64 }, &error));
