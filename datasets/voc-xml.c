@@ -70,7 +70,8 @@ take_number (const Parser *parser, const char *text, double *value, GError **err
   *value = g_ascii_strtod (text, &end);
   while (g_ascii_isspace (*end))
     end++;
-  if (end == text || *end != '\0' || !(fabs (*value) <= MAX_COORDINATE))
+  /* An x: C reads hexadecimal numbers, Python does not. */
+  if (end == text || *end != '\0' || strpbrk (text, "xX") != NULL || !(fabs (*value) <= MAX_COORDINATE))
     return fail (parser, error, "\"%.40s\" is not a number between -1e6 and 1e6", text);
   *value = trunc (*value);
   return TRUE;

@@ -84,6 +84,7 @@ test_xml_errors (void)
       "3: an <object> lacks its <name>" },
     { WRAP (TEST_OBJECT ("a", "0", "x", "1", "2", "2")), "\"x\" is not a number" },
     { WRAP (TEST_OBJECT ("a", "0", "1", "1", "nan", "2")), "not a number" },
+    { WRAP (TEST_OBJECT ("a", "0", "1", "1", "0x10", "2")), "not a number" },
     { WRAP (TEST_OBJECT ("a", "0", "1", "1", "1e30", "2")), "not a number" },
     { WRAP (TEST_OBJECT ("a", "maybe", "1", "1", "2", "2")), "\"maybe\"" },
     { WRAP (TEST_OBJECT ("   ", "0", "1", "1", "2", "2")), "<name>" },
