@@ -1,8 +1,9 @@
 /*
  * arena-check.c: a plan that only allocates what it planned proves nothing; this looks at the bytes.
  *
- * Every byte that holds no living value is POISON: 0xff, which is NaN in every float type and outside the range of the integer types that ops write
- * (pool indices, anchor indices). Before an op its outputs (unless they share storage with an input) and its workspace are poisoned. After it
+ * Every byte that holds no living value is POISON: 0xff, which is NaN in every float type and outside the
+ * range of the integer types that ops write (pool indices, anchor indices). Before an op its outputs (unless
+ * they share storage with an input) and its workspace are poisoned. After it
  *   - every byte that differs from the copy must belong to one of its outputs or its workspace,
  *   - no word of a poisoned output may still be poison,
  *   - buffers that died with it are poisoned.
@@ -29,7 +30,8 @@ rn_arena_check_new (const RnPlan *plan, guint8 *arena, GError **error)
   guint8 *copy = g_try_malloc (MAX (plan->arena_bytes, 1));
   if (!copy)
     {
-      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY, "no memory for the checking copy of an arena of %" G_GSIZE_FORMAT " bytes",
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+                   "no memory for the checking copy of an arena of %" G_GSIZE_FORMAT " bytes",
                    plan->arena_bytes);
       return NULL;
     }
@@ -96,7 +98,8 @@ rn_arena_check_start (RnArenaCheck *check)
   memcpy (check->arena, check->copy, check->plan->arena_bytes);
 }
 
-/* The buffers that op @i may write: outputs, then the workspace. Returns how many; sets *n_fresh to the number of those (placed first) that begin with this op. */
+/* The buffers that op @i may write: outputs, then the workspace. Returns how many; sets *n_fresh to the
+ * number of those (placed first) that begin with this op. */
 static int
 written_buffers (const RnArenaCheck *check, int i, int *buffers, int *n_fresh)
 {
@@ -134,8 +137,9 @@ static gboolean
 fail (const RnArenaCheck *check, int i, gsize offset, const char *what, GError **error)
 {
   const RnGraphOp *op = rn_graph_op (check->plan->graph, i);
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s: op %d (%s, %s) %s at arena byte %" G_GSIZE_FORMAT, op->scope, i,
-               rn_op_name (op->op), check->plan->prepared[i].kernel->name, what, offset);
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL,
+               "%s: op %d (%s, %s) %s at arena byte %" G_GSIZE_FORMAT, op->scope, i, rn_op_name (op->op),
+               check->plan->prepared[i].kernel->name, what, offset);
   return FALSE;
 }
 

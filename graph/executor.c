@@ -8,8 +8,8 @@
 
 struct _RnExecutor
 {
-  RnPlan *plan; /* lent */
-  guint8 *arena; /* lent */
+  RnPlan *plan;     /* lent */
+  guint8 *arena;    /* lent */
   const void **in;  /* [ops][RN_OP_MAX_IN] */
   void **out;       /* [ops][RN_OP_MAX_OUT] */
   void **workspace; /* [ops] */
@@ -46,7 +46,8 @@ rn_executor_new (RnPlan *plan, void *arena, gsize arena_bytes, GError **error)
 {
   if (arena_bytes < plan->arena_bytes)
     {
-      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY, "the plan needs an arena of %" G_GSIZE_FORMAT " bytes, there are %" G_GSIZE_FORMAT,
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+                   "the plan needs an arena of %" G_GSIZE_FORMAT " bytes, there are %" G_GSIZE_FORMAT,
                    plan->arena_bytes, arena_bytes);
       return NULL;
     }
@@ -57,8 +58,8 @@ rn_executor_new (RnPlan *plan, void *arena, gsize arena_bytes, GError **error)
   RnExecutor *executor = g_new0 (RnExecutor, 1);
   executor->plan = plan;
   executor->arena = arena;
-  executor->in = g_new0 (const void *, n_ops * RN_OP_MAX_IN);
-  executor->out = g_new0 (void *, n_ops * RN_OP_MAX_OUT);
+  executor->in = g_new0 (const void *, n_ops *RN_OP_MAX_IN);
+  executor->out = g_new0 (void *, n_ops *RN_OP_MAX_OUT);
   executor->workspace = g_new0 (void *, n_ops);
   for (guint i = 0; i < n_ops; i++)
     {
@@ -99,13 +100,14 @@ run_op (RnExecutor *executor, int i, GError **error)
 {
   const RnPlan *plan = executor->plan;
   const RnPrepared *prepared = &plan->prepared[i];
-  RnStatus status = prepared->kernel->run (plan->device, &plan->calls[i], prepared->state, executor->in + i * RN_OP_MAX_IN,
-                                           executor->out + i * RN_OP_MAX_OUT, executor->workspace[i]);
+  RnStatus status =
+      prepared->kernel->run (plan->device, &plan->calls[i], prepared->state, executor->in + i * RN_OP_MAX_IN,
+                             executor->out + i * RN_OP_MAX_OUT, executor->workspace[i]);
   if (status == RN_STATUS_OK)
     return TRUE;
   g_autofree char *text = rn_op_describe (&plan->calls[i]);
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s: %s failed in %s: %s", rn_graph_op (plan->graph, i)->scope, text,
-               prepared->kernel->name, rn_status_name (status));
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s: %s failed in %s: %s",
+               rn_graph_op (plan->graph, i)->scope, text, prepared->kernel->name, rn_status_name (status));
   return FALSE;
 }
 

@@ -13,7 +13,8 @@ typedef void (*RnOpObserver) (const RnPlan *plan, int op, gboolean done, gpointe
 
 typedef struct _RnExecutor RnExecutor;
 
-/* @arena: device memory of at least plan->arena_bytes, lent, shared with other executors (one runs at a time). Finalizes the plan. */
+/* @arena: device memory of at least plan->arena_bytes, lent, shared with other executors (one runs at a
+ * time). Finalizes the plan. */
 RnExecutor *rn_executor_new (RnPlan *plan, void *arena, gsize arena_bytes, GError **error);
 void rn_executor_free (RnExecutor *executor); /* not the plan */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnExecutor, rn_executor_free)
@@ -25,9 +26,10 @@ gboolean rn_executor_run (RnExecutor *executor, int first, int end, GError **err
 void rn_executor_set_observer (RnExecutor *executor, RnOpObserver observer, gpointer user_data);
 
 /*
- * The checking mode: before every op the arena is compared with a copy; after it, every changed byte must lie in a planned output or workspace
- * of that op, and every byte of each planned output must have been written. Keeps the highest byte that was written. Slow: twice the arena is read
- * per op, and a copy of the arena is kept on the host.
+ * The checking mode: before every op the arena is compared with a copy; after it, every changed byte must lie
+ * in a planned output or workspace of that op, and every byte of each planned output must have been written.
+ * Keeps the highest byte that was written. Slow: twice the arena is read per op, and a copy of the arena is
+ * kept on the host.
  */
 gboolean rn_executor_enable_check (RnExecutor *executor, GError **error);
 gsize rn_executor_highest_byte (const RnExecutor *executor); /* offset after it; checking mode only */

@@ -1,8 +1,10 @@
 /*
- * graph.h: what a model becomes for one input shape: values and ops, in execution order. It has no memory and no device.
+ * graph.h: what a model becomes for one input shape: values and ops, in execution order. It has no memory and
+ * no device.
  *
- * Models write the forward part with the rn_conv2d, rn_relu, ... functions. Passes (passes.h) turn it into the step: the list then holds the forward
- * ops, [0, turn), and the backward ops, [turn, n). The planner (plan.h) gives every value its place.
+ * Models write the forward part with the rn_conv2d, rn_relu, ... functions. Passes (passes.h) turn it into
+ * the step: the list then holds the forward ops, [0, turn), and the backward ops, [turn, n). The planner
+ * (plan.h) gives every value its place.
  */
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
@@ -28,22 +30,23 @@ typedef enum
 
 typedef struct
 {
-  char *name;            /* module path of its op, "backbone.layer1.0.conv1", or "d:" and that for gradients */
+  char *name; /* module path of its op, "backbone.layer1.0.conv1", or "d:" and that for gradients */
   RnTensorDesc desc;
   RnValueKind kind;
-  int param;             /* index in the parameter set, for PARAM and PARAM_GRAD, else -1 */
+  int param;              /* index in the parameter set, for PARAM and PARAM_GRAD, else -1 */
   gboolean requires_grad; /* set by rn_pass_freeze: a gradient of this value is needed */
-  RnValueId gradient;    /* set by rn_pass_gradient: its finished gradient, or RN_NO_VALUE */
-  gboolean is_output;    /* read by the host after the program: stays alive to the end */
+  RnValueId gradient;     /* set by rn_pass_gradient: its finished gradient, or RN_NO_VALUE */
+  gboolean is_output;     /* read by the host after the program: stays alive to the end */
 } RnValue;
 
 typedef struct
 {
   RnOp op;
   RnOpArgs args;
-  char *scope;  /* module path, as in checkpoint names */
-  int group;    /* head ops of one level and branch share a number >= 0, in summation order (P3 class, P3 box, P4 class, ...); trunk: -1 */
-  int block;    /* residual blocks of the backbone are numbered 0, 1, ...; other ops: -1 */
+  char *scope; /* module path, as in checkpoint names */
+  int group; /* head ops of one level and branch share a number >= 0, in summation order (P3 class, P3 box, P4
+                class, ...); trunk: -1 */
+  int block; /* residual blocks of the backbone are numbered 0, 1, ...; other ops: -1 */
   RnValueId in[RN_OP_MAX_IN];
   RnValueId out[RN_OP_MAX_OUT];
 } RnGraphOp;
@@ -58,15 +61,15 @@ typedef enum
 typedef struct
 {
   RnMode mode;
-  RnParamSet *params;  /* lent */
-  GPtrArray *values;   /* of RnValue, owned */
-  GPtrArray *ops;      /* of RnGraphOp, owned, in execution order */
-  int turn;            /* number of forward ops; equal to ops->len until rn_pass_gradient */
-  int group, block;    /* given to the ops that are added next */
-  GString *scope;      /* given to the ops that are added next: see rn_graph_push_scope */
-  GArray *scope_marks; /* of gsize: length of scope before each push */
+  RnParamSet *params;   /* lent */
+  GPtrArray *values;    /* of RnValue, owned */
+  GPtrArray *ops;       /* of RnGraphOp, owned, in execution order */
+  int turn;             /* number of forward ops; equal to ops->len until rn_pass_gradient */
+  int group, block;     /* given to the ops that are added next */
+  GString *scope;       /* given to the ops that are added next: see rn_graph_push_scope */
+  GArray *scope_marks;  /* of gsize: length of scope before each push */
   GArray *param_values; /* of RnValueId: the value of each parameter of the set, or RN_NO_VALUE */
-  char *fault;         /* the first fault, or NULL; rn_graph_finish_forward and rn_graph_check report it */
+  char *fault;          /* the first fault, or NULL; rn_graph_finish_forward and rn_graph_check report it */
 } RnGraph;
 
 RnGraph *rn_graph_new (RnMode mode, RnParamSet *params);
@@ -89,7 +92,8 @@ rn_graph_op (const RnGraph *graph, int i)
 void rn_graph_push_scope (RnGraph *graph, const char *format, ...) G_GNUC_PRINTF (2, 3);
 void rn_graph_pop_scope (RnGraph *graph);
 
-/* ---- writing the forward part. Errors of shape are sticky: rn_graph_finish_forward reports the first one, with its scope. ---- */
+/* ---- writing the forward part. Errors of shape are sticky: rn_graph_finish_forward reports the first one,
+ * with its scope. ---- */
 
 RnValueId rn_graph_input (RnGraph *graph, const char *name, RnTensorDesc desc);
 /* The first input or activation of that name, or RN_NO_VALUE. */
@@ -98,12 +102,12 @@ void rn_graph_mark_output (RnGraph *graph, RnValueId value);
 
 typedef struct
 {
-  const char *name;           /* module name inside the scope: "conv1"; parameters are SCOPE.NAME.weight, .bias */
+  const char *name; /* module name inside the scope: "conv1"; parameters are SCOPE.NAME.weight, .bias */
   int64_t out_channels;
-  int kernel, stride, pad;    /* square; stride 0 means 1 */
-  int dilation, groups;       /* 0 means 1 */
+  int kernel, stride, pad; /* square; stride 0 means 1 */
+  int dilation, groups;    /* 0 means 1 */
   gboolean bias;
-  gboolean frozen;            /* parameters need no gradient */
+  gboolean frozen; /* parameters need no gradient */
   RnInit weight_init, bias_init;
 } RnConv2d;
 
@@ -116,16 +120,17 @@ typedef struct
 {
   const char *name;
   double eps, momentum;
-  gboolean training;          /* statistics of the batch; FALSE: running statistics */
-  gboolean frozen;            /* gamma and beta need no gradient */
-  double weight_init;         /* gamma */
+  gboolean training;  /* statistics of the batch; FALSE: running statistics */
+  gboolean frozen;    /* gamma and beta need no gradient */
+  double weight_init; /* gamma */
 } RnBatchNorm;
 
 RnValueId rn_batch_norm (RnGraph *graph, RnValueId x, const RnBatchNorm *spec);
 RnValueId rn_relu (RnGraph *graph, RnValueId x);
 RnValueId rn_add (RnGraph *graph, RnValueId a, RnValueId b);
 RnValueId rn_max_pool2d (RnGraph *graph, RnValueId x, int kernel, int stride, int pad);
-RnValueId rn_avg_pool2d (RnGraph *graph, RnValueId x, int kernel, int stride, gboolean ceil_mode); /* padding is never counted */
+RnValueId rn_avg_pool2d (RnGraph *graph, RnValueId x, int kernel, int stride,
+                         gboolean ceil_mode); /* padding is never counted */
 /* nearest (x, to the size of fine) + fine */
 RnValueId rn_upsample_add (RnGraph *graph, RnValueId x, RnValueId fine);
 
@@ -133,9 +138,10 @@ RnValueId rn_upsample_add (RnGraph *graph, RnValueId x, RnValueId fine);
  * Losses: return the loss value F32[1], named by the scope alone (push "loss_cls.0" before); in RN_MODE_TRAIN
  * they also write the gradient of their first argument (see op.h).
  */
-RnValueId rn_focal_loss (RnGraph *graph, RnValueId logits, RnValueId labels, RnValueId avg, RnValueId grad_scale, const RnFocalArgs *args);
-RnValueId rn_box_loss (RnGraph *graph, RnValueId pred, RnValueId positives, RnValueId count, RnValueId avg, RnValueId grad_scale,
-                       const RnBoxArgs *args);
+RnValueId rn_focal_loss (RnGraph *graph, RnValueId logits, RnValueId labels, RnValueId avg,
+                         RnValueId grad_scale, const RnFocalArgs *args);
+RnValueId rn_box_loss (RnGraph *graph, RnValueId pred, RnValueId positives, RnValueId count, RnValueId avg,
+                       RnValueId grad_scale, const RnBoxArgs *args);
 /*
  * Gives the three outputs of RN_OP_TOPK, marked as outputs, as values named NAME.index, NAME.logits and
  * NAME.deltas (without the scope).
@@ -149,7 +155,8 @@ gboolean rn_graph_finish_forward (RnGraph *graph, GError **error);
 /* Tensors of this size and more are refused, so that sums of sizes cannot overflow. */
 #define RN_MAX_TENSOR_BYTES ((gint64) 1 << 40)
 /* RN_NO_VALUE and a fault when @desc is empty or too large. */
-RnValueId rn_graph_add_value (RnGraph *graph, const char *name, RnTensorDesc desc, RnValueKind kind, int param);
+RnValueId rn_graph_add_value (RnGraph *graph, const char *name, RnTensorDesc desc, RnValueKind kind,
+                              int param);
 /* The value of parameter @param, added on first use. */
 RnValueId rn_graph_param_value (RnGraph *graph, int param);
 /* Notes a fault if it is the first one. */
@@ -168,7 +175,8 @@ int *rn_graph_count_reads (const RnGraph *graph);
 int *rn_graph_find_writers (const RnGraph *graph);
 /* Descriptors and presence bits of op @i. */
 void rn_graph_call (const RnGraph *graph, int i, RnOpCall *call);
-/* Every op's call passes rn_op_check, every value is written before it is read, each activation has one writer. NULL or the fault. (transfer full) */
+/* Every op's call passes rn_op_check, every value is written before it is read, each activation has one
+ * writer. NULL or the fault. (transfer full) */
 char *rn_graph_check (const RnGraph *graph);
 /* One line an op, for `runner plan --passes`. (transfer full) */
 char *rn_graph_print (const RnGraph *graph);

@@ -1,8 +1,9 @@
 /*
- * params.h: the parameters and buffers of a model: names, shapes, and the three flat arrays that hold values, gradients and momentum.
+ * params.h: the parameters and buffers of a model: names, shapes, and the three flat arrays that hold values,
+ * gradients and momentum.
  *
- * They are shared by all plans. Values live in plain layout (OIHW, vectors) at fixed offsets; every tensor starts on a 64-byte border and the
- * gaps are zero, so that norms and copies may run over the whole array.
+ * They are shared by all plans. Values live in plain layout (OIHW, vectors) at fixed offsets; every tensor
+ * starts on a 64-byte border and the gaps are zero, so that norms and copies may run over the whole array.
  */
 #ifndef GRAPH_PARAMS_H
 #define GRAPH_PARAMS_H
@@ -39,8 +40,8 @@ typedef struct
   gboolean trainable;
   gboolean is_norm, is_bias; /* for paramwise_cfg */
   RnInit init;
-  gsize value_offset;        /* bytes in values, from rn_param_set_allocate on */
-  gsize grad_offset;         /* bytes in grads and momentum, likewise; trainable ones only */
+  gsize value_offset; /* bytes in values, from rn_param_set_allocate on */
+  gsize grad_offset;  /* bytes in grads and momentum, likewise; trainable ones only */
 } RnParam;
 
 typedef struct _RnParamSet RnParamSet;
@@ -50,10 +51,11 @@ void rn_param_set_free (RnParamSet *set); /* also the arrays, on their device */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnParamSet, rn_param_set_free)
 
 /*
- * Returns the index of parameter @name, adding it on first sight. Later calls (graphs of other shapes) must give the same shape; a
- * difference is a programmer's fault. Adding after rn_param_set_allocate is one too.
+ * Returns the index of parameter @name, adding it on first sight. Later calls (graphs of other shapes) must
+ * give the same shape; a difference is a programmer's fault. Adding after rn_param_set_allocate is one too.
  */
-int rn_param_set_intern (RnParamSet *set, const char *name, RnParamKind kind, const RnTensorDesc *desc, gboolean trainable, RnInit init);
+int rn_param_set_intern (RnParamSet *set, const char *name, RnParamKind kind, const RnTensorDesc *desc,
+                         gboolean trainable, RnInit init);
 int rn_param_set_size (const RnParamSet *set);
 const RnParam *rn_param_set_get (const RnParamSet *set, int i);
 RnParam *rn_param_set_edit (RnParamSet *set, int i);
@@ -69,10 +71,13 @@ gsize rn_param_set_value_bytes (const RnParamSet *set);
 gsize rn_param_set_grad_bytes (const RnParamSet *set);
 
 /*
- * Allocates values on @device, and gradients and momentum if @training, all zero. Errors: RN_DEVICE_ERROR_MEMORY.
+ * Allocates values on @device, and gradients and momentum if @training, all zero. Errors:
+ * RN_DEVICE_ERROR_MEMORY.
  */
-gboolean rn_param_set_allocate (RnParamSet *set, RnDevice *device, gboolean training, gboolean momentum, GError **error);
-/* Draws the initial values: each tensor from its own stream keyed by (seed, hash of its name), so that order and threads do not matter. */
+gboolean rn_param_set_allocate (RnParamSet *set, RnDevice *device, gboolean training, gboolean momentum,
+                                GError **error);
+/* Draws the initial values: each tensor from its own stream keyed by (seed, hash of its name), so that order
+ * and threads do not matter. */
 gboolean rn_param_set_init (RnParamSet *set, guint64 seed, GError **error);
 
 /* Device addresses; NULL before allocation, or for gradients of frozen tensors. */

@@ -1,6 +1,7 @@
 /*
- * passes.h: from a forward graph to a step, one file a pass. Order: freeze, fold_bn, fuse, gradient, fuse_backward, layout. Each leaves a graph that
- * rn_graph_check accepts. Fusion comes before the gradient, so that the backward part never needs a value that fusion removed.
+ * passes.h: from a forward graph to a step, one file a pass. Order: freeze, fold_bn, fuse, gradient,
+ * fuse_backward, layout. Each leaves a graph that rn_graph_check accepts. Fusion comes before the gradient,
+ * so that the backward part never needs a value that fusion removed.
  */
 #ifndef GRAPH_PASSES_H
 #define GRAPH_PASSES_H
@@ -12,19 +13,21 @@ G_BEGIN_DECLS
 typedef struct
 {
   gboolean fold_frozen_bn; /* every batch norm on running statistics that follows a convolution */
-  gboolean inplace;        /* let outputs take the storage of an input that nobody reads later (used by the planner) */
-  int64_t cblk;            /* channel block of activations; the device's wish */
+  gboolean inplace; /* outputs may take the storage of an input that nobody reads later; for the planner */
+  int64_t cblk; /* channel block of activations; the device's wish */
 } RnPassOptions;
 
-/* Sets requires_grad: parameters that train, and every activation that one of them can reach. A frozen prefix has none. */
+/* Sets requires_grad: parameters that train, and every activation that one of them can reach. A frozen prefix
+ * has none. */
 void rn_pass_freeze (RnGraph *graph);
 /* conv -> batch norm (running statistics), conv output read by nobody else: one folded convolution. */
 void rn_pass_fold_bn (RnGraph *graph);
 /* conv (+ add) (+ ReLU), batch norm + ReLU, add + ReLU: one op each. */
 void rn_pass_fuse (RnGraph *graph);
 /*
- * Appends the backward ops. Head groups first, in ascending order, then the trunk in reverse: shared head gradients are summed P3 to P7, class
- * before box. Values with several readers get their contributions added as they come. Ops without requires_grad get nothing.
+ * Appends the backward ops. Head groups first, in ascending order, then the trunk in reverse: shared head
+ * gradients are summed P3 to P7, class before box. Values with several readers get their contributions added
+ * as they come. Ops without requires_grad get nothing.
  */
 void rn_pass_gradient (RnGraph *graph);
 /* add followed by ReLU mask, upsample gradient followed by add: one op each. */
@@ -32,9 +35,11 @@ void rn_pass_fuse_backward (RnGraph *graph);
 /* Sets cblk of all activations and gradients of rank 4 (inputs stay NCHW). */
 void rn_pass_layout (RnGraph *graph, int64_t cblk);
 
-/* All of them for the graph's mode. @trace (may be NULL) is called after each pass with its name. Errors: what rn_graph_check finds. */
+/* All of them for the graph's mode. @trace (may be NULL) is called after each pass with its name. Errors:
+ * what rn_graph_check finds. */
 typedef void (*RnPassTrace) (const char *pass, const RnGraph *graph, gpointer user_data);
-gboolean rn_passes_run (RnGraph *graph, const RnPassOptions *options, RnPassTrace trace, gpointer user_data, GError **error);
+gboolean rn_passes_run (RnGraph *graph, const RnPassOptions *options, RnPassTrace trace, gpointer user_data,
+                        GError **error);
 
 G_END_DECLS
 

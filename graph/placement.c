@@ -1,9 +1,10 @@
 /*
  * placement.c: gives buffers with known lives their offsets in one arena.
  *
- * The problem (dynamic storage allocation) is NP-hard; detectors are kind to it, since most of what is alive at the peak is born in one order and dies
- * in the reverse one. So: place greedily, each buffer into the smallest gap that is free during its life, in several orders, and keep the best. When the
- * best is above the live bound, the buffers that stick out on top are moved to the front of the order and placed again.
+ * The problem (dynamic storage allocation) is NP-hard; detectors are kind to it, since most of what is alive
+ * at the peak is born in one order and dies in the reverse one. So: place greedily, each buffer into the
+ * smallest gap that is free during its life, in several orders, and keep the best. When the best is above the
+ * live bound, the buffers that stick out on top are moved to the front of the order and placed again.
  */
 #include "config.h"
 
@@ -19,9 +20,9 @@ typedef struct
 {
   RnBuffer *buffers;
   int n;
-  int *order;   /* the order in which buffers are placed */
-  int *placed;  /* placed so far, by offset */
-  gsize *best;  /* offsets of the best placement */
+  int *order;  /* the order in which buffers are placed */
+  int *placed; /* placed so far, by offset */
+  gsize *best; /* offsets of the best placement */
 } Placer;
 
 static gsize
@@ -85,7 +86,8 @@ compare_areas (gconstpointer a, gconstpointer b, gpointer user_data)
 {
   const RnBuffer *buffers = user_data;
   const RnBuffer *x = &buffers[*(const int *) a], *y = &buffers[*(const int *) b];
-  double area_x = (double) x->bytes * (x->last - x->first + 1), area_y = (double) y->bytes * (y->last - y->first + 1);
+  double area_x = (double) x->bytes * (x->last - x->first + 1),
+         area_y = (double) y->bytes * (y->last - y->first + 1);
   if (area_x != area_y)
     return area_x > area_y ? -1 : 1;
   return *(const int *) a - *(const int *) b;
@@ -101,7 +103,8 @@ compare_births (gconstpointer a, gconstpointer b, gpointer user_data)
   return x->last != y->last ? y->last - x->last : *(const int *) a - *(const int *) b;
 }
 
-/* Moves the buffers that end above @limit to the front of the order, keeping the order among them. TRUE if that changed the order. */
+/* Moves the buffers that end above @limit to the front of the order, keeping the order among them. TRUE if
+ * that changed the order. */
 static gboolean
 promote_top (Placer *p, gsize limit)
 {
@@ -152,7 +155,8 @@ live_bound (const RnBuffer *buffers, int n)
 gsize
 rn_place_buffers (RnBuffer *buffers, int n)
 {
-  static int (*const orders[]) (gconstpointer, gconstpointer, gpointer) = { compare_sizes, compare_areas, compare_births };
+  static int (*const orders[]) (gconstpointer, gconstpointer, gpointer) = { compare_sizes, compare_areas,
+                                                                            compare_births };
 
   if (n == 0)
     return 0;

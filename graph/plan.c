@@ -1,24 +1,26 @@
 /*
  * plan.c: from a graph to a plan: kernels, storage that values share, lives, and (placement.c) offsets.
  *
- * Not planned here: parameters, their gradients and momentum (params.c), what loaders and loggers allocate, and the code that kernels compile.
+ * Not planned here: parameters, their gradients and momentum (params.c), what loaders and loggers allocate,
+ * and the code that kernels compile.
  */
 #include "config.h"
 
 #include "graph/plan.h"
 
-/* ---- lives and shared storage --------------------------------------------------------------------------------------------------------- */
+/* ---- lives and shared storage ---- */
 
 static gboolean
 is_in_arena (const RnValue *value)
 {
-  return value->kind == RN_VALUE_INPUT || value->kind == RN_VALUE_ACTIVATION || value->kind == RN_VALUE_GRADIENT;
+  return value->kind == RN_VALUE_INPUT || value->kind == RN_VALUE_ACTIVATION
+         || value->kind == RN_VALUE_GRADIENT;
 }
 
 typedef struct
 {
-  int first, last;  /* ops; first is -1 for values that no op uses */
-  RnValueId root;   /* the value whose storage this one has; itself if its own */
+  int first, last; /* ops; first is -1 for values that no op uses */
+  RnValueId root;  /* the value whose storage this one has; itself if its own */
 } Life;
 
 static RnValueId
@@ -72,7 +74,8 @@ can_share (const RnGraph *graph, const Life *lives, int i, RnValueId out, int s)
   if (in == RN_NO_VALUE || in == out || !is_in_arena (rn_graph_value (graph, in)))
     return FALSE;
   RnValueId root = root_of (lives, in);
-  if (lives[root].last != i || !rn_desc_equal (&rn_graph_value (graph, in)->desc, &rn_graph_value (graph, out)->desc))
+  if (lives[root].last != i
+      || !rn_desc_equal (&rn_graph_value (graph, in)->desc, &rn_graph_value (graph, out)->desc))
     return FALSE;
   /* another slot of the op that looks at the same storage would see it change */
   for (int k = 0; k < RN_OP_MAX_IN; k++)
@@ -108,7 +111,7 @@ share_storage (const RnGraph *graph, Life *lives)
     }
 }
 
-/* ---- the plan ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the plan ---- */
 
 static void
 collect_buffers (RnPlan *plan, const Life *lives)
@@ -126,9 +129,11 @@ collect_buffers (RnPlan *plan, const Life *lives)
       if (!is_in_arena (value) || lives[v].first < 0 || lives[v].root != v)
         continue;
       plan->buffer_of[v] = plan->n_buffers;
-      plan->buffers[plan->n_buffers++] = (RnBuffer){
-        .bytes = rn_desc_bytes (&value->desc), .first = lives[v].first, .last = lives[v].last, .value = v, .op = -1
-      };
+      plan->buffers[plan->n_buffers++] = (RnBuffer){ .bytes = rn_desc_bytes (&value->desc),
+                                                     .first = lives[v].first,
+                                                     .last = lives[v].last,
+                                                     .value = v,
+                                                     .op = -1 };
     }
   for (RnValueId v = 0; v < n_values; v++)
     if (is_in_arena (rn_graph_value (graph, v)) && lives[v].first >= 0 && lives[v].root != v)
@@ -141,7 +146,8 @@ collect_buffers (RnPlan *plan, const Life *lives)
         continue;
       plan->workspace_bytes = MAX (plan->workspace_bytes, bytes);
       plan->workspace_of[i] = plan->n_buffers;
-      plan->buffers[plan->n_buffers++] = (RnBuffer){ .bytes = bytes, .first = i, .last = i, .value = RN_NO_VALUE, .op = i };
+      plan->buffers[plan->n_buffers++] =
+          (RnBuffer){ .bytes = bytes, .first = i, .last = i, .value = RN_NO_VALUE, .op = i };
     }
 }
 
@@ -232,14 +238,16 @@ rn_plan_finalize (RnPlan *plan, GError **error)
   return TRUE;
 }
 
-/* ---- check ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- check ---- */
 
 static char *
 describe_buffer (const RnPlan *plan, const RnBuffer *b)
 {
-  const char *name = b->value != RN_NO_VALUE ? rn_graph_value (plan->graph, b->value)->name : rn_graph_op (plan->graph, b->op)->scope;
-  return g_strdup_printf ("%s%s [%" G_GSIZE_FORMAT ", %" G_GSIZE_FORMAT ") ops %d..%d", b->value != RN_NO_VALUE ? "" : "workspace of ",
-                          name, b->offset, b->offset + b->bytes, b->first, b->last);
+  const char *name = b->value != RN_NO_VALUE ? rn_graph_value (plan->graph, b->value)->name
+                                             : rn_graph_op (plan->graph, b->op)->scope;
+  return g_strdup_printf ("%s%s [%" G_GSIZE_FORMAT ", %" G_GSIZE_FORMAT ") ops %d..%d",
+                          b->value != RN_NO_VALUE ? "" : "workspace of ", name, b->offset,
+                          b->offset + b->bytes, b->first, b->last);
 }
 
 char *
@@ -251,12 +259,14 @@ rn_plan_check (const RnPlan *plan)
       if (a->offset % RN_ARENA_ALIGNMENT != 0 || a->offset + a->bytes > plan->arena_bytes)
         {
           g_autofree char *text = describe_buffer (plan, a);
-          return g_strdup_printf ("%s is misaligned or outside the arena of %" G_GSIZE_FORMAT " bytes", text, plan->arena_bytes);
+          return g_strdup_printf ("%s is misaligned or outside the arena of %" G_GSIZE_FORMAT " bytes", text,
+                                  plan->arena_bytes);
         }
       for (int k = 0; k < i; k++)
         {
           const RnBuffer *b = &plan->buffers[k];
-          if (a->first <= b->last && b->first <= a->last && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes)
+          if (a->first <= b->last && b->first <= a->last && a->offset < b->offset + b->bytes
+              && b->offset < a->offset + a->bytes)
             {
               g_autofree char *text_a = describe_buffer (plan, a), *text_b = describe_buffer (plan, b);
               return g_strdup_printf ("%s overlaps %s", text_a, text_b);
@@ -275,9 +285,11 @@ rn_plan_check (const RnPlan *plan)
     {
       const RnGraphOp *op = rn_graph_op (plan->graph, (int) i);
       for (int s = 0; s < RN_OP_MAX_IN; s++)
-        if (op->in[s] != RN_NO_VALUE && plan->buffer_of[op->in[s]] >= 0 && holds[plan->buffer_of[op->in[s]]] != op->in[s])
-          return g_strdup_printf ("op %u (%s of %s) reads %s after its storage was given away or before it was written", i, rn_op_name (op->op),
-                                  op->scope, rn_graph_value (plan->graph, op->in[s])->name);
+        if (op->in[s] != RN_NO_VALUE && plan->buffer_of[op->in[s]] >= 0
+            && holds[plan->buffer_of[op->in[s]]] != op->in[s])
+          return g_strdup_printf (
+              "op %u (%s of %s) reads %s after its storage was given away or before it was written", i,
+              rn_op_name (op->op), op->scope, rn_graph_value (plan->graph, op->in[s])->name);
       for (int s = 0; s < RN_OP_MAX_OUT; s++)
         if (op->out[s] != RN_NO_VALUE && plan->buffer_of[op->out[s]] >= 0)
           holds[plan->buffer_of[op->out[s]]] = op->out[s];

@@ -1,8 +1,10 @@
 /*
- * plan.h: the memory plan of one graph: kernels chosen, and a fixed offset in one arena for every value and every workspace.
+ * plan.h: the memory plan of one graph: kernels chosen, and a fixed offset in one arena for every value and
+ * every workspace.
  *
- * A buffer is a set of values that share storage (in-place chains). Its life runs from the op that first writes it to the op that last reads it.
- * Inputs are alive from op 0; outputs to the end. Forward and backward are planned as one list, so what backward needs stays.
+ * A buffer is a set of values that share storage (in-place chains). Its life runs from the op that first
+ * writes it to the op that last reads it. Inputs are alive from op 0; outputs to the end. Forward and
+ * backward are planned as one list, so what backward needs stays.
  */
 #ifndef GRAPH_PLAN_H
 #define GRAPH_PLAN_H
@@ -17,10 +19,10 @@ G_BEGIN_DECLS
 typedef struct
 {
   gsize bytes;
-  int first, last;   /* ops, inclusive */
+  int first, last; /* ops, inclusive */
   gsize offset;
-  RnValueId value;   /* the first value that lives here; RN_NO_VALUE for a workspace */
-  int op;            /* of a workspace, else -1 */
+  RnValueId value; /* the first value that lives here; RN_NO_VALUE for a workspace */
+  int op;          /* of a workspace, else -1 */
 } RnBuffer;
 
 typedef struct
@@ -31,9 +33,9 @@ typedef struct
   RnPrepared *prepared; /* [ops] */
   RnBuffer *buffers;
   int n_buffers;
-  int *buffer_of;       /* [values], -1 for parameters and their gradients */
-  int *workspace_of;    /* [ops], -1 for none */
-  gsize arena_bytes;    /* highest end of a buffer */
+  int *buffer_of;         /* [values], -1 for parameters and their gradients */
+  int *workspace_of;      /* [ops], -1 for none */
+  gsize arena_bytes;      /* highest end of a buffer */
   gsize live_bound_bytes; /* largest sum of live buffers at one op: no placement can need less */
   gsize workspace_bytes;  /* largest workspace of one op */
   int peak_op;            /* an op at which live_bound_bytes is reached */
@@ -45,8 +47,8 @@ typedef struct
  * rn_plan_new:
  * @graph: (transfer full) after the passes
  *
- * Chooses kernels (describing only: fast), in-place storage if @inplace, lives and offsets. Nothing is allocated on the device.
- * Errors: RN_DEVICE_ERROR_KERNEL.
+ * Chooses kernels (describing only: fast), in-place storage if @inplace, lives and offsets. Nothing is
+ * allocated on the device. Errors: RN_DEVICE_ERROR_KERNEL.
  */
 RnPlan *rn_plan_new (RnGraph *graph, RnDevice *device, gboolean inplace, GError **error);
 void rn_plan_free (RnPlan *plan);
@@ -55,15 +57,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnPlan, rn_plan_free)
 /* Creates the kernels' compiled code. Idempotent. */
 gboolean rn_plan_finalize (RnPlan *plan, GError **error);
 
-/* No two buffers that are alive at the same op overlap, every read comes after a write of the same buffer's value. NULL or the fault. */
+/* No two buffers that are alive at the same op overlap, every read comes after a write of the same buffer's
+ * value. NULL or the fault. */
 char *rn_plan_check (const RnPlan *plan);
 
 /* Bytes alive at op @i. */
 gsize rn_plan_live_bytes (const RnPlan *plan, int i);
 
 /*
- * Offsets for buffers with lives, first in placement.c: @buffers[i].offset is set; returns the arena's size. Tries several orders (largest first, ...)
- * and keeps the best; exact only by luck, so callers compare with the live bound.
+ * Offsets for buffers with lives, first in placement.c: @buffers[i].offset is set; returns the arena's size.
+ * Tries several orders (largest first, ...) and keeps the best; exact only by luck, so callers compare with
+ * the live bound.
  */
 gsize rn_place_buffers (RnBuffer *buffers, int n);
 

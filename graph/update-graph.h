@@ -17,9 +17,11 @@ typedef struct
  * @params: their order is the order of the ops
  * @multipliers: [rn_param_set_size], NULL: all 1
  *
- * Inputs: "hyper" F32 [RN_HYPER_COUNT]. Output: "grad_norm" F32 [1], written by op 0; ops 1... are SGD. The norm covers all gradients as they lie.
+ * Inputs: "hyper" F32 [RN_HYPER_COUNT]. Output: "grad_norm" F32 [1], written by op 0; ops 1... are SGD. The
+ * norm covers all gradients as they lie.
  */
-RnGraph *rn_update_graph_new (RnParamSet *params, const RnParamMultipliers *multipliers, gboolean momentum, float dampening, gboolean nesterov);
+RnGraph *rn_update_graph_new (RnParamSet *params, const RnParamMultipliers *multipliers, gboolean momentum,
+                              float dampening, gboolean nesterov);
 
 G_END_DECLS
 

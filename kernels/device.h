@@ -1,7 +1,8 @@
 /*
  * device.h: where tensors live and ops run, and how a kernel is found for an op.
  *
- * Nothing is decided in the step loop: rn_device_prepare picks the first kernel (by priority) that takes the call, and the plan keeps it.
+ * Nothing is decided in the step loop: rn_device_prepare picks the first kernel (by priority) that takes the
+ * call, and the plan keeps it.
  */
 #ifndef KERNELS_DEVICE_H
 #define KERNELS_DEVICE_H
@@ -18,9 +19,10 @@ typedef struct _RnKernel RnKernel;
 typedef struct
 {
   const RnKernel *kernel;
-  gpointer state;         /* the kernel's own; may be NULL */
-  gsize workspace_bytes;  /* scratch that run () needs, from the plan's arena, 64-byte aligned */
-  const char *detail;     /* what a vendor library chose ("jit:avx512_core"), for messages; lent by state; may be NULL */
+  gpointer state;        /* the kernel's own; may be NULL */
+  gsize workspace_bytes; /* scratch that run () needs, from the plan's arena, 64-byte aligned */
+  const char
+      *detail; /* what a vendor library chose ("jit:avx512_core"), for messages; lent by state; may be NULL */
 } RnPrepared;
 
 struct _RnKernel
@@ -29,17 +31,19 @@ struct _RnKernel
   const char *name; /* "cpu:conv2d_fwd:onednn" */
   int priority;     /* larger first; ref kernels have 0 */
   /*
-   * Describes and chooses, fills state and workspace_bytes of @prepared; creates nothing expensive. RN_STATUS_UNSUPPORTED with a static
-   * *reason says that another kernel must take the call. The call has passed rn_op_check. May be NULL: takes every call, no workspace.
+   * Describes and chooses, fills state and workspace_bytes of @prepared; creates nothing expensive.
+   * RN_STATUS_UNSUPPORTED with a static *reason says that another kernel must take the call. The call has
+   * passed rn_op_check. May be NULL: takes every call, no workspace.
    */
   RnStatus (*prepare) (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const char **reason);
   /* Creates what is expensive (compiled code). Called once before the first run; may be NULL. */
   RnStatus (*finalize) (RnDevice *device, const RnOpCall *call, RnPrepared *prepared);
   /*
-   * in[], out[] are indexed by slot, NULL where absent; an output may be the same address as an input that rn_op_alias_mask allows.
-   * Padding channels of outputs are written as zero.
+   * in[], out[] are indexed by slot, NULL where absent; an output may be the same address as an input that
+   * rn_op_alias_mask allows. Padding channels of outputs are written as zero.
    */
-  RnStatus (*run) (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace);
+  RnStatus (*run) (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+                   void *const *out, void *workspace);
   void (*release) (gpointer state); /* may be NULL */
 };
 
@@ -52,27 +56,30 @@ typedef struct
   RnStatus (*copy_in) (RnDevice *device, void *dst, const void *host_src, gsize bytes);
   RnStatus (*copy_out) (RnDevice *device, void *host_dst, const void *src, gsize bytes);
   RnStatus (*fill) (RnDevice *device, void *dst, int byte, gsize bytes);
-  RnStatus (*synchronize) (RnDevice *device);                              /* (optional) waits for queued work */
-  void (*memory_info) (RnDevice *device, guint64 *free, guint64 *total);   /* (optional) bytes */
+  RnStatus (*synchronize) (RnDevice *device); /* (optional) waits for queued work */
+  void (*memory_info) (RnDevice *device, guint64 *free, guint64 *total); /* (optional) bytes */
   void (*destroy) (RnDevice *device);
 } RnDeviceVtbl;
 
 struct _RnDevice
 {
   const RnDeviceVtbl *vtbl;
-  int64_t cblk;                     /* channel block of activations that its kernels like best */
+  int64_t cblk; /* channel block of activations that its kernels like best */
   int n_threads;
-  const RnKernel *const *kernels;   /* NULL-ended, sorted by priority, largest first */
-  gsize workspace_limit;            /* most scratch bytes of one op; 0: no limit */
-  char *const *prefer, *const *forbid; /* kernel name patterns (glob), from the configuration; NULL-ended or NULL; lent */
-  char *description;                /* "oneDNN 2.6.3, AVX-512, 2 threads": saved in checkpoints, a difference warns at resume */
+  const RnKernel *const *kernels; /* NULL-ended, sorted by priority, largest first */
+  gsize workspace_limit;          /* most scratch bytes of one op; 0: no limit */
+  char *const *prefer,
+      *const *forbid; /* kernel name patterns (glob), from the configuration; NULL-ended or NULL; lent */
+  char *description; /* "oneDNN 2.6.3, AVX-512, 2 threads": saved in checkpoints, a difference warns at resume
+                      */
 };
 
 /*
  * rn_device_new_cpu:
  * @n_threads: threads of the kernels, at least 1
  *
- * The CPU device: oneDNN where it was built in, OpenMP kernels, and the reference. The whole process has one setting of threads.
+ * The CPU device: oneDNN where it was built in, OpenMP kernels, and the reference. The whole process has one
+ * setting of threads.
  */
 RnDevice *rn_device_new_cpu (int n_threads, GError **error);
 /* Reference kernels only, layout NCHW: the oracle of the tests. */
@@ -81,7 +88,8 @@ void rn_device_free (RnDevice *device);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnDevice, rn_device_free)
 
 /*
- * Finds the kernel for @call. With RN_TRACE=dispatch in the environment each refusal is logged. Errors (RN_DEVICE_ERROR_KERNEL) name op and shapes.
+ * Finds the kernel for @call. With RN_TRACE=dispatch in the environment each refusal is logged. Errors
+ * (RN_DEVICE_ERROR_KERNEL) name op and shapes.
  */
 gboolean rn_device_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GError **error);
 gboolean rn_device_finalize (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GError **error);

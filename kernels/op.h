@@ -1,8 +1,10 @@
 /*
- * op.h: the op schema: which ops exist, their arguments, their tensors, and what all backends share: checks, shapes, aliasing, cost.
+ * op.h: the op schema: which ops exist, their arguments, their tensors, and what all backends share: checks,
+ * shapes, aliasing, cost.
  *
- * A call is described once, at plan time, by an RnOpCall. Tensors are named by slot; a slot that the call does not use is absent.
- * "acc" marks outputs that a kernel adds to instead of overwriting: the caller zeroes them at the start of an accumulation window.
+ * A call is described once, at plan time, by an RnOpCall. Tensors are named by slot; a slot that the call
+ * does not use is absent. "acc" marks outputs that a kernel adds to instead of overwriting: the caller zeroes
+ * them at the start of an accumulation window.
  */
 #ifndef KERNELS_OP_H
 #define KERNELS_OP_H
@@ -13,95 +15,261 @@
 
 G_BEGIN_DECLS
 
-/* ---- slots ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- slots ---- */
 
 /*
  * dst = relu? (conv (src, weights) + bias + residual?)
- * With GAMMA, BETA, MEAN, VAR (batch norm on fixed statistics, folded): a = gamma / sqrt (var + eps) per output channel,
- * dst = relu? (conv (src, a * weights) + beta - a * mean + residual?); then there is no BIAS.
+ * With GAMMA, BETA, MEAN, VAR (batch norm on fixed statistics, folded): a = gamma / sqrt (var + eps) per
+ * output channel, dst = relu? (conv (src, a * weights) + beta - a * mean + residual?); then there is no BIAS.
  * weights OIHW, I = IC / groups. dst may alias residual.
  */
-enum { RN_CONV_SRC, RN_CONV_WEIGHTS, RN_CONV_BIAS, RN_CONV_GAMMA, RN_CONV_BETA, RN_CONV_MEAN, RN_CONV_VAR, RN_CONV_RESIDUAL, RN_CONV_IN_COUNT };
-enum { RN_CONV_DST, RN_CONV_OUT_COUNT };
+enum
+{
+  RN_CONV_SRC,
+  RN_CONV_WEIGHTS,
+  RN_CONV_BIAS,
+  RN_CONV_GAMMA,
+  RN_CONV_BETA,
+  RN_CONV_MEAN,
+  RN_CONV_VAR,
+  RN_CONV_RESIDUAL,
+  RN_CONV_IN_COUNT
+};
+enum
+{
+  RN_CONV_DST,
+  RN_CONV_OUT_COUNT
+};
 
-/* diff_src = convT (diff_dst, weights), or with GAMMA, VAR: convT (diff_dst, a * weights). diff_dst is the gradient after the ReLU mask. */
-enum { RN_CONV_BD_DIFF_DST, RN_CONV_BD_WEIGHTS, RN_CONV_BD_GAMMA, RN_CONV_BD_VAR, RN_CONV_BWD_DATA_IN_COUNT };
-enum { RN_CONV_BD_DIFF_SRC, RN_CONV_BWD_DATA_OUT_COUNT };
+/* diff_src = convT (diff_dst, weights), or with GAMMA, VAR: convT (diff_dst, a * weights). diff_dst is the
+ * gradient after the ReLU mask. */
+enum
+{
+  RN_CONV_BD_DIFF_DST,
+  RN_CONV_BD_WEIGHTS,
+  RN_CONV_BD_GAMMA,
+  RN_CONV_BD_VAR,
+  RN_CONV_BWD_DATA_IN_COUNT
+};
+enum
+{
+  RN_CONV_BD_DIFF_SRC,
+  RN_CONV_BWD_DATA_OUT_COUNT
+};
 
 /*
  * dw' = wgrad (src, diff_dst). Plain: diff_weights += dw', diff_bias += sum diff_dst.
  * Folded (WEIGHTS, GAMMA, MEAN, VAR present): diff_weights += a * dw', diff_beta += sum diff_dst,
- * diff_gamma += (<weights, dw'> - mean * sum diff_dst) / sqrt (var + eps), per output channel. Every output is acc and optional.
+ * diff_gamma += (<weights, dw'> - mean * sum diff_dst) / sqrt (var + eps), per output channel. Every output
+ * is acc and optional.
  */
 enum
 {
-  RN_CONV_BW_SRC, RN_CONV_BW_DIFF_DST, RN_CONV_BW_WEIGHTS, RN_CONV_BW_GAMMA, RN_CONV_BW_MEAN, RN_CONV_BW_VAR,
+  RN_CONV_BW_SRC,
+  RN_CONV_BW_DIFF_DST,
+  RN_CONV_BW_WEIGHTS,
+  RN_CONV_BW_GAMMA,
+  RN_CONV_BW_MEAN,
+  RN_CONV_BW_VAR,
   RN_CONV_BWD_WEIGHTS_IN_COUNT
 };
-enum { RN_CONV_BW_DIFF_WEIGHTS, RN_CONV_BW_DIFF_BIAS, RN_CONV_BW_DIFF_GAMMA, RN_CONV_BW_DIFF_BETA, RN_CONV_BWD_WEIGHTS_OUT_COUNT };
+enum
+{
+  RN_CONV_BW_DIFF_WEIGHTS,
+  RN_CONV_BW_DIFF_BIAS,
+  RN_CONV_BW_DIFF_GAMMA,
+  RN_CONV_BW_DIFF_BETA,
+  RN_CONV_BWD_WEIGHTS_OUT_COUNT
+};
 
 /*
- * training: statistics of the batch (biased variance normalises); RUNNING_* are updated in place as (1 - m) * running + m * batch, the
- * variance with n / (n - 1), unless args.recompute. SAVED_MEAN, SAVED_INVSTD are outputs [C].
- * not training: MEAN, VAR are inputs (the running statistics); no other output than DST.
- * dst = relu? ((src - mean) * invstd * gamma + beta). dst may alias src only when not needed later (the planner decides).
+ * dst = relu? ((src - mean) * invstd * gamma + beta)
+ *
+ * training: statistics of the batch (the biased variance normalises); RUNNING_* are updated in place as
+ * (1 - m) * running + m * batch, the variance with n / (n - 1), unless args.recompute. SAVED_MEAN and
+ * SAVED_INVSTD are outputs [C].
+ *
+ * not training: MEAN and VAR are inputs, the running statistics; there is no other output than DST.
  */
-enum { RN_NORM_SRC, RN_NORM_GAMMA, RN_NORM_BETA, RN_NORM_MEAN, RN_NORM_VAR, RN_NORM_IN_COUNT };
-enum { RN_NORM_DST, RN_NORM_SAVED_MEAN, RN_NORM_SAVED_INVSTD, RN_NORM_RUNNING_MEAN, RN_NORM_RUNNING_VAR, RN_NORM_OUT_COUNT };
+enum
+{
+  RN_NORM_SRC,
+  RN_NORM_GAMMA,
+  RN_NORM_BETA,
+  RN_NORM_MEAN,
+  RN_NORM_VAR,
+  RN_NORM_IN_COUNT
+};
+enum
+{
+  RN_NORM_DST,
+  RN_NORM_SAVED_MEAN,
+  RN_NORM_SAVED_INVSTD,
+  RN_NORM_RUNNING_MEAN,
+  RN_NORM_RUNNING_VAR,
+  RN_NORM_OUT_COUNT
+};
 
-/* training: MEAN = saved mean, VAR = saved 1/sqrt (var + eps). Not training: MEAN, VAR = running statistics, dx = dy * gamma / sigma. */
-enum { RN_NORM_BWD_SRC, RN_NORM_BWD_DIFF_DST, RN_NORM_BWD_GAMMA, RN_NORM_BWD_MEAN, RN_NORM_BWD_VAR, RN_NORM_BWD_IN_COUNT };
-enum { RN_NORM_BWD_DIFF_SRC, RN_NORM_BWD_DIFF_GAMMA /* acc, optional */, RN_NORM_BWD_DIFF_BETA /* acc, optional */, RN_NORM_BWD_OUT_COUNT };
+/* training: MEAN = saved mean, VAR = saved 1/sqrt (var + eps). Not training: MEAN, VAR = running statistics,
+ * dx = dy * gamma / sigma. */
+enum
+{
+  RN_NORM_BWD_SRC,
+  RN_NORM_BWD_DIFF_DST,
+  RN_NORM_BWD_GAMMA,
+  RN_NORM_BWD_MEAN,
+  RN_NORM_BWD_VAR,
+  RN_NORM_BWD_IN_COUNT
+};
+enum
+{
+  RN_NORM_BWD_DIFF_SRC,
+  RN_NORM_BWD_DIFF_GAMMA /* acc, optional */,
+  RN_NORM_BWD_DIFF_BETA /* acc, optional */,
+  RN_NORM_BWD_OUT_COUNT
+};
 
 /* out = (a + b?) where y > 0, else 0; y is the ReLU's output. out may alias a or b. */
-enum { RN_RELU_BWD_Y, RN_RELU_BWD_A, RN_RELU_BWD_B, RN_RELU_BWD_IN_COUNT };
+enum
+{
+  RN_RELU_BWD_Y,
+  RN_RELU_BWD_A,
+  RN_RELU_BWD_B,
+  RN_RELU_BWD_IN_COUNT
+};
 
 /* out = relu? (a + b). out may alias a or b. */
-enum { RN_ADD_A, RN_ADD_B, RN_ADD_IN_COUNT };
+enum
+{
+  RN_ADD_A,
+  RN_ADD_B,
+  RN_ADD_IN_COUNT
+};
 
-/* Max pooling pads with -inf. INDEX (U8, same shape and layout as dst, optional): kh * KW + kw of the first maximum in scan order. */
-enum { RN_POOL_DST, RN_POOL_INDEX, RN_POOL_OUT_COUNT };
-enum { RN_POOL_BWD_DIFF_DST, RN_POOL_BWD_INDEX, RN_POOL_BWD_IN_COUNT };
+/* Max pooling pads with -inf. INDEX (U8, same shape and layout as dst, optional): kh * KW + kw of the first
+ * maximum in scan order. */
+enum
+{
+  RN_POOL_DST,
+  RN_POOL_INDEX,
+  RN_POOL_OUT_COUNT
+};
+enum
+{
+  RN_POOL_BWD_DIFF_DST,
+  RN_POOL_BWD_INDEX,
+  RN_POOL_BWD_IN_COUNT
+};
 
 /*
- * UPSAMPLE_FWD: dst = nearest (src, to the size of dst) + addend?; source row = min (floor (y * IH / OH), IH - 1). dst may alias addend.
- * UPSAMPLE_BWD: src slot = gradient of the fine map; dst = sum of the covered cells + addend?. dst may alias addend.
+ * UPSAMPLE_FWD: dst = nearest (src, to the size of dst) + addend?, source row = min (floor (y * IH / OH), IH
+ * - 1). UPSAMPLE_BWD: src is the gradient of the fine map, dst = sum of the covered cells + addend?.
+ *
+ * dst may alias addend.
  */
-enum { RN_UPSAMPLE_SRC, RN_UPSAMPLE_ADDEND, RN_UPSAMPLE_IN_COUNT };
+enum
+{
+  RN_UPSAMPLE_SRC,
+  RN_UPSAMPLE_ADDEND,
+  RN_UPSAMPLE_IN_COUNT
+};
 
 /*
  * Sigmoid focal loss over one level and its gradient (Lin et al. 2017, arXiv 1708.02002, eq. 5; stable form).
- * logits [N, A*K, H, W], channel a*K + c; labels I16 [N, anchors of all levels] (0..K-1, K background, -1 ignored);
- * avg F32[1] = normaliser, grad_scale F32[1] = factor of the gradient only (loss scale over accumulation factor).
- * loss F32[1] = weight * sum / avg, overwritten; diff (optional) = weight * d/dlogits / avg * grad_scale, overwritten; may alias logits.
+ *
+ * logits [N, A*K, H, W], channel a*K + c. labels I16 [N, anchors of all levels]: 0..K-1, K background, -1
+ * ignored. avg F32[1]: normaliser. grad_scale F32[1]: factor of the gradient only, loss scale over
+ * accumulation factor.
+ *
+ * value F32[1] = weight * sum / avg, overwritten.
+ * diff (optional) = weight * d/dlogits / avg * grad_scale, overwritten; may alias logits.
  */
-enum { RN_FOCAL_LOGITS, RN_FOCAL_LABELS, RN_FOCAL_AVG, RN_FOCAL_GRAD_SCALE, RN_FOCAL_IN_COUNT };
+enum
+{
+  RN_FOCAL_LOGITS,
+  RN_FOCAL_LABELS,
+  RN_FOCAL_AVG,
+  RN_FOCAL_GRAD_SCALE,
+  RN_FOCAL_IN_COUNT
+};
 /*
- * L1 (beta 0) or smooth L1 (beta > 0) over the matched anchors of one level. pred [N, A*4, H, W], channel a*4 + d;
- * positives U8 [capacity * sizeof (RnPositive)], ordered by image, then anchor; count I64[1].
+ * L1 (beta 0) or smooth L1 (beta > 0) over the matched anchors of one level; the rest as for FOCAL.
+ *
+ * pred [N, A*4, H, W], channel a*4 + d. positives U8 [capacity * sizeof (RnPositive)], ordered by image, then
+ * anchor. count I64[1].
  */
-enum { RN_BOX_PRED, RN_BOX_POSITIVES, RN_BOX_COUNT, RN_BOX_AVG, RN_BOX_GRAD_SCALE, RN_BOX_IN_COUNT };
-enum { RN_LOSS_VALUE, RN_LOSS_DIFF, RN_LOSS_OUT_COUNT };
+enum
+{
+  RN_BOX_PRED,
+  RN_BOX_POSITIVES,
+  RN_BOX_COUNT,
+  RN_BOX_AVG,
+  RN_BOX_GRAD_SCALE,
+  RN_BOX_IN_COUNT
+};
+enum
+{
+  RN_LOSS_VALUE,
+  RN_LOSS_DIFF,
+  RN_LOSS_OUT_COUNT
+};
 
 /*
- * One level of test-time selection: per image the `k` anchors with the largest class logit (all anchors in order when k = H*W*A), ties by
- * lower index. index I32 [N, k] (y*W + x)*A + a; rows of logits F32 [N, k, K] (not yet sigmoid) and deltas F32 [N, k, 4].
+ * One level of test-time selection: per image the k anchors with the largest class logit (all anchors in
+ * order when k = H*W*A), ties by lower index.
+ *
+ * index I32 [N, k]: (y*W + x)*A + a. Their rows of logits F32 [N, k, K], before the sigmoid, and deltas F32
+ * [N, k, 4].
  */
-enum { RN_TOPK_LOGITS, RN_TOPK_DELTAS, RN_TOPK_IN_COUNT };
-enum { RN_TOPK_INDEX, RN_TOPK_ROW_LOGITS, RN_TOPK_ROW_DELTAS, RN_TOPK_OUT_COUNT };
+enum
+{
+  RN_TOPK_LOGITS,
+  RN_TOPK_DELTAS,
+  RN_TOPK_IN_COUNT
+};
+enum
+{
+  RN_TOPK_INDEX,
+  RN_TOPK_ROW_LOGITS,
+  RN_TOPK_ROW_DELTAS,
+  RN_TOPK_OUT_COUNT
+};
 
-/* GRAD_NORM: in F32 vector, out F32[1] = sqrt (sum of squares), NaN or inf when any element is not finite. Fixed tree, last stage in double. */
+/* GRAD_NORM: in F32 vector, out F32[1] = sqrt (sum of squares), NaN or inf when any element is not finite.
+ * Fixed tree, last stage in double. */
 
 /*
- * SGD, as torch.optim.SGD: g = grad * hyper[RN_HYPER_GRAD_MULTIPLIER] + weight_decay * p; v = momentum * v + (1 - dampening) * g, or v = g at the first step;
- * nesterov: g += momentum * v, else g = v; p -= lr * g. Without momentum there is no MOMENTUM slot. Param and momentum are updated in place.
+ * SGD, as torch.optim.SGD. Param and momentum are updated in place:
+ *   g = grad * hyper[GRAD_MULTIPLIER] + weight_decay * p
+ *   v = momentum * v + (1 - dampening) * g, or v = g at the first step
+ *   g = g + momentum * v if nesterov, else v
+ *   p = p - lr * g
+ * Without momentum there is no MOMENTUM slot, and g is used as it is.
  */
-enum { RN_SGD_GRAD, RN_SGD_HYPER, RN_SGD_IN_COUNT };
-enum { RN_SGD_PARAM, RN_SGD_MOMENTUM, RN_SGD_OUT_COUNT };
+enum
+{
+  RN_SGD_GRAD,
+  RN_SGD_HYPER,
+  RN_SGD_IN_COUNT
+};
+enum
+{
+  RN_SGD_PARAM,
+  RN_SGD_MOMENTUM,
+  RN_SGD_OUT_COUNT
+};
 /* F32 vector of values that change from step to step. FIRST: 1 at the very first step (v = g), else 0. */
-enum { RN_HYPER_LR, RN_HYPER_MOMENTUM, RN_HYPER_WEIGHT_DECAY, RN_HYPER_GRAD_MULTIPLIER, RN_HYPER_FIRST, RN_HYPER_COUNT };
+enum
+{
+  RN_HYPER_LR,
+  RN_HYPER_MOMENTUM,
+  RN_HYPER_WEIGHT_DECAY,
+  RN_HYPER_GRAD_MULTIPLIER,
+  RN_HYPER_FIRST,
+  RN_HYPER_COUNT
+};
 
-/* ---- arguments ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- arguments ---- */
 
 typedef struct
 {
@@ -127,7 +295,7 @@ typedef struct
 typedef struct
 {
   int kernel[2], stride[2], pad[2];
-  gboolean ceil_mode; /* AVG: windows that start inside the source count; padding is never counted in the mean */
+  gboolean ceil_mode; /* AVG: windows that start inside the source count; padding is never in the mean */
 } RnPoolArgs;
 
 typedef struct
@@ -169,7 +337,7 @@ typedef union
   RnSgdArgs sgd;
 } RnOpArgs;
 
-/* ---- calls ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 typedef enum
 {
@@ -197,9 +365,9 @@ typedef struct
 const char *rn_op_name (RnOp op);
 int rn_op_n_in (RnOp op);
 int rn_op_n_out (RnOp op);
-const char *rn_op_in_name (RnOp op, int slot);   /* "src", "diff_dst", ... */
+const char *rn_op_in_name (RnOp op, int slot); /* "src", "diff_dst", ... */
 const char *rn_op_out_name (RnOp op, int slot);
-guint rn_op_optional_in (RnOp op);               /* bit masks of slots */
+guint rn_op_optional_in (RnOp op); /* bit masks of slots */
 guint rn_op_optional_out (RnOp op);
 /* Bit mask of the inputs that may share storage with output @slot. */
 guint rn_op_alias_mask (RnOp op, int slot);
@@ -208,7 +376,8 @@ guint rn_op_update_mask (RnOp op);
 
 /* Checks ranks, dtypes, sizes and presence of all slots. NULL, or the static reason why the call is wrong. */
 const char *rn_op_check (const RnOpCall *call);
-/* Output size of a window: floor ((in + 2 pad - dilation (kernel - 1) - 1) / stride) + 1, with ceil mode as PyTorch. 0 when it does not fit. */
+/* Output size of a window: floor ((in + 2 pad - dilation (kernel - 1) - 1) / stride) + 1, with ceil mode as
+ * PyTorch. 0 when it does not fit. */
 int64_t rn_window_size (int64_t in, int kernel, int stride, int pad, int dilation, gboolean ceil_mode);
 
 typedef struct

@@ -1,4 +1,5 @@
-/* batch.h: one batch on its way from the loader to the model: pixels, targets and what is known of each image. */
+/* batch.h: one batch on its way from the loader to the model: pixels, targets and what is known of each
+ * image. */
 #ifndef RUNNER_BATCH_H
 #define RUNNER_BATCH_H
 
@@ -19,9 +20,9 @@ typedef struct
 /* What is known of one image of a batch. Strings are lent by the data set. */
 typedef struct
 {
-  int64_t index;       /* position in the (repeated, concatenated) data set */
-  const char *id;      /* the line of the split list */
-  const char *path;    /* of the image file */
+  int64_t index;             /* position in the (repeated, concatenated) data set */
+  const char *id;            /* the line of the split list */
+  const char *path;          /* of the image file */
   int ori_width, ori_height; /* as decoded */
   int img_width, img_height; /* after Resize, before Pad */
   int pad_width, pad_height; /* after Pad of this image alone */
@@ -36,14 +37,14 @@ typedef struct
 /* Owned by the loader, lent until it is given back. */
 typedef struct
 {
-  int n, height, width;  /* images, padded size that they share */
-  float *image;          /* [n, 3, height, width], normalised, row-major NCHW; padding is 0 */
-  int64_t n_anchors;     /* per image, over all levels of the padded shape */
-  int16_t *labels;       /* [n, n_anchors]: 0..K-1, K = background, -1 = ignored or outside; NULL in test mode */
+  int n, height, width; /* images, padded size that they share */
+  float *image;         /* [n, 3, height, width], normalised, row-major NCHW; padding is 0 */
+  int64_t n_anchors;    /* per image, over all levels of the padded shape */
+  int16_t *labels; /* [n, n_anchors]: 0..K-1, K = background, -1 = ignored or outside; NULL in test mode */
   RnPositive *positives; /* [n_positives], ordered by image, then anchor; NULL in test mode */
   int64_t n_positives;
-  float avg_factor;      /* sum over the images of max (positives, 1) */
-  RnSampleMeta *metas;   /* [n] */
+  float avg_factor;    /* sum over the images of max (positives, 1) */
+  RnSampleMeta *metas; /* [n] */
 } RnBatch;
 
 G_END_DECLS

@@ -22,9 +22,12 @@ static const char *const on_error_names[] = { "fail", "skip", NULL };
 
 static const RnKeySpec data_keys[] = {
   RN_KEY (RnDataConfig, samples_per_gpu, RN_KEY_INT, "2", "images per training batch", .min = 1, .max = 4096),
-  RN_KEY (RnDataConfig, workers_per_gpu, RN_KEY_INT, "2", "loader threads; 0: load in the main thread", .min = 0, .max = 256),
-  RN_KEY (RnDataConfig, prefetch, RN_KEY_INT, "0", "batches that wait, ready; 0: two, or one per loader thread", .min = 0, .max = 256),
-  RN_KEY (RnDataConfig, on_error, RN_KEY_ENUM, "fail", "an unreadable image or XML ends the run, or is left out", .names = on_error_names),
+  RN_KEY (RnDataConfig, workers_per_gpu, RN_KEY_INT, "2", "loader threads; 0: load in the main thread",
+          .min = 0, .max = 256),
+  RN_KEY (RnDataConfig, prefetch, RN_KEY_INT, "0",
+          "batches that wait, ready; 0: two, or one per loader thread", .min = 0, .max = 256),
+  RN_KEY (RnDataConfig, on_error, RN_KEY_ENUM, "fail",
+          "an unreadable image or XML ends the run, or is left out", .names = on_error_names),
   SPLIT (train, "training set"),
   SPLIT (val, "validation set, used while training"),
   SPLIT (test, "test set, used by `runner eval`"),
@@ -34,7 +37,7 @@ static const RnKeySpec data_keys[] = {
   RN_KEY_END,
 };
 
-/* ---- device --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- device ---- */
 
 static RnDevice *
 open_device (const RnRunConfig *config, GError **error)
@@ -82,7 +85,7 @@ rn_job_free (RnJob *job)
   g_free (job);
 }
 
-/* ---- data ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- data ---- */
 
 void
 rn_job_show_progress (int done, int total, gpointer what)
@@ -125,8 +128,9 @@ rn_job_open_data (RnJob *job, RnSplit split, GError **error)
   if (!job->datasets[split])
     return FALSE;
   gboolean training = split == RN_SPLIT_TRAIN;
-  job->samplers[split] = rn_sampler_new (training ? RN_SAMPLER_GROUP : RN_SAMPLER_SEQUENTIAL, job->datasets[split],
-                                         training ? (int) job->data.samples_per_gpu : 1, (guint64) job->config.seed);
+  job->samplers[split] =
+      rn_sampler_new (training ? RN_SAMPLER_GROUP : RN_SAMPLER_SEQUENTIAL, job->datasets[split],
+                      training ? (int) job->data.samples_per_gpu : 1, (guint64) job->config.seed);
   return TRUE;
 }
 
@@ -164,12 +168,13 @@ rn_job_add_shapes (RnJob *job, RnSplit split, RnMode mode, GArray *shapes)
   g_autofree RnBatchShape *found = rn_sampler_batch_shapes (job->samplers[split], job->datasets[split], &n);
   for (guint i = n; i > 0; i--) /* the largest first: it decides the arena */
     {
-      RnShape shape = { mode, rn_sampler_batch_size (job->samplers[split]), found[i - 1].height, found[i - 1].width };
+      RnShape shape = { mode, rn_sampler_batch_size (job->samplers[split]), found[i - 1].height,
+                        found[i - 1].width };
       g_array_append_val (shapes, shape);
     }
 }
 
-/* ---- model and programs --------------------------------------------------------------------------------------------------------------- */
+/* ---- model and programs ---- */
 
 static int
 known_num_classes (const RnJob *job)
@@ -214,12 +219,14 @@ rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gbool
 {
   RnProgramsOptions options = {
     .training = training,
-    .passes = { .fold_frozen_bn = job->config.memory.fold_frozen_bn != RN_FOLD_FALSE, .inplace = job->config.memory.inplace },
+    .passes = { .fold_frozen_bn = job->config.memory.fold_frozen_bn != RN_FOLD_FALSE,
+                .inplace = job->config.memory.inplace },
     .plan_cache = (int) job->config.memory.plan_cache,
     .check = check,
   };
   if (training && !read_optimizer (job, &options, error))
     return FALSE;
-  job->programs = rn_programs_new (job->model, job->device, &options, (const RnShape *) (const void *) shapes->data, (int) shapes->len, error);
+  job->programs = rn_programs_new (job->model, job->device, &options,
+                                   (const RnShape *) (const void *) shapes->data, (int) shapes->len, error);
   return job->programs != NULL;
 }

@@ -1,8 +1,9 @@
 /*
- * job.h: from a configuration to the parts that every command needs: device, model, data sets, samplers, shapes, programs.
+ * job.h: from a configuration to the parts that every command needs: device, model, data sets, samplers,
+ * shapes, programs.
  *
- * plan and bench stop at the programs; train and eval go on with loaders and the runner. Parts are made when they are asked for, so that
- * `plan --shape` touches no data set.
+ * plan and bench stop at the programs; train and eval go on with loaders and the runner. Parts are made when
+ * they are asked for, so that `plan --shape` touches no data set.
  */
 #ifndef RUNNER_JOB_H
 #define RUNNER_JOB_H
@@ -40,10 +41,10 @@ typedef struct
   RnRunConfig config; /* lent by root */
   RnDataConfig data;
   RnDevice *device;
-  RnModel *model;     /* NULL until rn_job_open_model */
+  RnModel *model;                      /* NULL until rn_job_open_model */
   RnDataset *datasets[RN_SPLIT_COUNT]; /* NULL until rn_job_open_data */
   RnSampler *samplers[RN_SPLIT_COUNT];
-  RnPrograms *programs;                /* NULL until rn_job_open_programs */
+  RnPrograms *programs; /* NULL until rn_job_open_programs */
 } RnJob;
 
 /* @root: (transfer full). Checks the top level and opens the device. */
@@ -51,16 +52,19 @@ RnJob *rn_job_new (RnNode *root, GError **error);
 void rn_job_free (RnJob *job);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnJob, rn_job_free)
 
-/* The data set and sampler of a split, indexed (progress on a terminal). Errors: RN_DATA_ERROR, RN_CONFIG_ERROR when the file has no such split. */
+/* The data set and sampler of a split, indexed (progress on a terminal). Errors: RN_DATA_ERROR,
+ * RN_CONFIG_ERROR when the file has no such split. */
 gboolean rn_job_open_data (RnJob *job, RnSplit split, GError **error);
-/* The model; its number of classes agrees with the data sets that are open, or with `classes:` when it is a list. */
+/* The model; its number of classes agrees with the data sets that are open, or with `classes:` when it is a
+ * list. */
 gboolean rn_job_open_model (RnJob *job, GError **error);
 
 /* Adds the shapes that the open splits can form, for @mode, to @shapes (of RnShape). */
 void rn_job_add_shapes (RnJob *job, RnSplit split, RnMode mode, GArray *shapes);
 
 /* Programs for @shapes (of RnShape, not empty), neither planned nor reserved. */
-gboolean rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gboolean check, GError **error);
+gboolean rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gboolean check,
+                               GError **error);
 
 /* Loader of an open split; training: shuffled and with targets. (transfer full) */
 RnLoader *rn_job_loader (RnJob *job, RnSplit split, GError **error);

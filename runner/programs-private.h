@@ -15,7 +15,8 @@ typedef struct
   RnPlan *plan;
   RnExecutor *executor; /* NULL until it is first run */
   guint64 last_use;
-  RnValueId image, labels, positives, n_positives, avg_factor, grad_scale; /* RN_NO_VALUE where the mode has none */
+  RnValueId image, labels, positives, n_positives, avg_factor,
+      grad_scale; /* RN_NO_VALUE where the mode has none */
   int n_levels;
   RnValueId losses[RN_MAX_LOSSES][RN_MAX_LEVELS];
   RnValueId topk[RN_MAX_LEVELS][RN_TOPK_OUT_COUNT];

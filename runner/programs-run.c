@@ -8,14 +8,16 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- host <-> device ------------------------------------------------------------------------------------------------------------------ */
+/* ---- host <-> device ---- */
 
 static gboolean
-copy_in (RnPrograms *p, const RnProgram *program, RnValueId value, const void *host, gsize bytes, GError **error)
+copy_in (RnPrograms *p, const RnProgram *program, RnValueId value, const void *host, gsize bytes,
+         GError **error)
 {
   if (value == RN_NO_VALUE || bytes == 0)
     return TRUE;
-  RnStatus status = p->device->vtbl->copy_in (p->device, rn_executor_address (program->executor, value), host, bytes);
+  RnStatus status =
+      p->device->vtbl->copy_in (p->device, rn_executor_address (program->executor, value), host, bytes);
   if (status == RN_STATUS_OK)
     return TRUE;
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying %s to the device failed: %s",
@@ -29,7 +31,8 @@ copy_out (RnPrograms *p, const RnExecutor *executor, RnValueId value, void *host
   RnStatus status = p->device->vtbl->copy_out (p->device, host, rn_executor_address (executor, value), bytes);
   if (status == RN_STATUS_OK)
     return TRUE;
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying a result from the device failed: %s", rn_status_name (status));
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying a result from the device failed: %s",
+               rn_status_name (status));
   return FALSE;
 }
 
@@ -42,8 +45,10 @@ copy_batch (RnPrograms *p, const RnProgram *program, const RnBatch *batch, float
     return FALSE;
   if (program->shape.mode == RN_MODE_INFER)
     return TRUE;
-  return copy_in (p, program, program->labels, batch->labels, (gsize) (batch->n * batch->n_anchors) * sizeof *batch->labels, error)
-         && copy_in (p, program, program->positives, batch->positives, (gsize) n_positives * sizeof *batch->positives, error)
+  return copy_in (p, program, program->labels, batch->labels,
+                  (gsize) (batch->n * batch->n_anchors) * sizeof *batch->labels, error)
+         && copy_in (p, program, program->positives, batch->positives,
+                     (gsize) n_positives * sizeof *batch->positives, error)
          && copy_in (p, program, program->n_positives, &n_positives, sizeof n_positives, error)
          && copy_in (p, program, program->avg_factor, &batch->avg_factor, sizeof batch->avg_factor, error)
          && copy_in (p, program, program->grad_scale, &grad_scale, sizeof grad_scale, error);
@@ -54,9 +59,11 @@ static gboolean
 check_targets (const RnProgram *program, const RnBatch *batch, GError **error)
 {
   const RnTensorDesc *labels = &rn_graph_value (program->plan->graph, program->labels)->desc;
-  if (batch->labels && labels->dims[1] == batch->n_anchors && batch->n_positives <= batch->n * batch->n_anchors)
+  if (batch->labels && labels->dims[1] == batch->n_anchors
+      && batch->n_positives <= batch->n * batch->n_anchors)
     return TRUE;
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "the batch has targets for %" G_GINT64_FORMAT " anchors, the model has %" G_GINT64_FORMAT,
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL,
+               "the batch has targets for %" G_GINT64_FORMAT " anchors, the model has %" G_GINT64_FORMAT,
                batch->labels ? batch->n_anchors : 0, labels->dims[1]);
   return FALSE;
 }
@@ -73,7 +80,7 @@ rn_programs_highest_byte (RnPrograms *p)
   return p->highest_byte;
 }
 
-/* ---- training ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- training ---- */
 
 /* Levels are summed in order, in float, as MMDetection sums its list. */
 static gboolean
@@ -102,7 +109,8 @@ rn_programs_forward (RnPrograms *p, const RnBatch *batch, RnMode mode, float gra
   RnShape shape = { mode, batch->n, batch->height, batch->width };
   RnProgram *program = rn_programs_prepare (p, shape, error);
   if (!program || !check_targets (program, batch, error) || !copy_batch (p, program, batch, grad_scale, error)
-      || !rn_executor_run (program->executor, 0, program->plan->graph->turn, error) || !read_losses (p, program, error))
+      || !rn_executor_run (program->executor, 0, program->plan->graph->turn, error)
+      || !read_losses (p, program, error))
     return FALSE;
   note_highest_byte (p, program->executor);
   p->current = program;
@@ -147,7 +155,8 @@ rn_programs_grad_norm (RnPrograms *p, float *norm, GError **error)
   RnValueId value = rn_graph_find_value (p->update_plan->graph, "grad_norm");
   float result;
   p->current = NULL; /* the update program lives in the same arena */
-  if (!rn_executor_run (p->update, 0, 1, error) || !copy_out (p, p->update, value, &result, sizeof result, error))
+  if (!rn_executor_run (p->update, 0, 1, error)
+      || !copy_out (p, p->update, value, &result, sizeof result, error))
     return FALSE;
   *norm = result;
   return TRUE;
@@ -165,15 +174,17 @@ rn_programs_update (RnPrograms *p, const RnUpdate *update, GError **error)
   };
   RnValueId value = rn_graph_find_value (p->update_plan->graph, "hyper");
   p->current = NULL;
-  if (p->device->vtbl->copy_in (p->device, rn_executor_address (p->update, value), hyper, sizeof hyper) != RN_STATUS_OK)
+  if (p->device->vtbl->copy_in (p->device, rn_executor_address (p->update, value), hyper, sizeof hyper)
+      != RN_STATUS_OK)
     {
-      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying the learning rate to the device failed");
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL,
+                   "copying the learning rate to the device failed");
       return FALSE;
     }
   return rn_executor_run (p->update, 1, (int) p->update_plan->graph->ops->len, error);
 }
 
-/* ---- inference ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- inference ---- */
 
 /* The rows that the device selected, on the host: one block per level and output. */
 typedef struct
@@ -196,7 +207,8 @@ read_rows (RnPrograms *p, const RnProgram *program, SelectedRows *rows, GError *
 {
   for (int level = 0; level < program->n_levels; level++)
     {
-      rows->k[level] = (int) rn_graph_value (program->plan->graph, program->topk[level][RN_TOPK_INDEX])->desc.dims[1];
+      rows->k[level] =
+          (int) rn_graph_value (program->plan->graph, program->topk[level][RN_TOPK_INDEX])->desc.dims[1];
       for (int i = 0; i < RN_TOPK_OUT_COUNT; i++)
         {
           RnValueId value = program->topk[level][i];
@@ -210,7 +222,8 @@ read_rows (RnPrograms *p, const RnProgram *program, SelectedRows *rows, GError *
 }
 
 static GArray *
-detect_image (RnPrograms *p, const RnProgram *program, const SelectedRows *rows, int i, const RnSampleMeta *meta, GError **error)
+detect_image (RnPrograms *p, const RnProgram *program, const SelectedRows *rows, int i,
+              const RnSampleMeta *meta, GError **error)
 {
   const RnTestConfig *test = rn_model_test_config (p->model);
   int k = rn_model_num_classes (p->model);
@@ -235,13 +248,15 @@ detect_image (RnPrograms *p, const RnProgram *program, const SelectedRows *rows,
       };
     }
 
-  g_autoptr (GArray) detections = g_array_sized_new (FALSE, FALSE, sizeof (RnDetection), (guint) test->max_per_img);
+  g_autoptr (GArray) detections =
+      g_array_sized_new (FALSE, FALSE, sizeof (RnDetection), (guint) test->max_per_img);
   g_array_set_size (detections, (guint) test->max_per_img);
   int n = 0;
   RnStatus status = rn_detect (&rule, &image, sizes, levels, (RnDetection *) (void *) detections->data, &n);
   if (status != RN_STATUS_OK)
     {
-      g_set_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED, "%s: no detections could be made: %s", meta->path, rn_status_name (status));
+      g_set_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED, "%s: no detections could be made: %s",
+                   meta->path, rn_status_name (status));
       return NULL;
     }
   g_array_set_size (detections, (guint) n);

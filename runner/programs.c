@@ -19,7 +19,7 @@ program_free (gpointer data)
   g_free (program);
 }
 
-/* ---- plans ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- plans ---- */
 
 static gboolean
 shapes_equal (RnShape a, RnShape b)
@@ -62,7 +62,8 @@ find_host_values (RnPrograms *p, RnProgram *program)
 static RnProgram *
 program_new (RnPrograms *p, RnShape shape, GError **error)
 {
-  g_autoptr (RnGraph) graph = rn_model_build (p->model, p->params, shape.mode, shape.n, shape.height, shape.width, error);
+  g_autoptr (RnGraph) graph =
+      rn_model_build (p->model, p->params, shape.mode, shape.n, shape.height, shape.width, error);
   if (!graph || !rn_passes_run (graph, &p->options.passes, NULL, NULL, error))
     return NULL;
   RnPlan *plan = rn_plan_new (g_steal_pointer (&graph), p->device, p->options.passes.inplace, error);
@@ -137,10 +138,11 @@ rn_programs_prepare (RnPrograms *p, RnShape shape, GError **error)
   return program;
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 RnPrograms *
-rn_programs_new (RnModel *model, RnDevice *device, const RnProgramsOptions *options, const RnShape *shapes, int n_shapes, GError **error)
+rn_programs_new (RnModel *model, RnDevice *device, const RnProgramsOptions *options, const RnShape *shapes,
+                 int n_shapes, GError **error)
 {
   g_return_val_if_fail (n_shapes > 0 && options->plan_cache > 0, NULL);
 
@@ -209,7 +211,7 @@ rn_programs_set_observer (RnPrograms *p, RnOpObserver observer, gpointer user_da
   p->observer_data = user_data;
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static void
 account (RnPrograms *p, const RnPlan *plan, RnShape shape)
@@ -238,7 +240,8 @@ rn_programs_plan (RnPrograms *p, RnProgress progress, gpointer user_data, GError
 
   if (p->options.training)
     {
-      RnGraph *graph = rn_update_graph_new (p->params, p->multipliers, p->options.momentum, (float) p->options.dampening, p->options.nesterov);
+      RnGraph *graph = rn_update_graph_new (p->params, p->multipliers, p->options.momentum,
+                                            (float) p->options.dampening, p->options.nesterov);
       p->update_plan = rn_plan_new (graph, p->device, TRUE, error);
       if (!p->update_plan)
         return FALSE;
@@ -247,7 +250,8 @@ rn_programs_plan (RnPrograms *p, RnProgress progress, gpointer user_data, GError
       p->memory.momentum_bytes = p->options.momentum ? p->memory.grad_bytes : 0;
     }
   p->memory.param_bytes = rn_param_set_value_bytes (p->params);
-  p->memory.total_bytes = p->memory.param_bytes + p->memory.grad_bytes + p->memory.momentum_bytes + p->memory.arena_bytes;
+  p->memory.total_bytes =
+      p->memory.param_bytes + p->memory.grad_bytes + p->memory.momentum_bytes + p->memory.arena_bytes;
   p->planned = TRUE;
   return TRUE;
 }
@@ -278,11 +282,14 @@ reserve_arena (RnPrograms *p, GError **error)
   const RnDeviceVtbl *vtbl = p->device->vtbl;
   RnStatus status = vtbl->alloc (p->device, p->memory.arena_bytes, &p->arena);
   if (status == RN_STATUS_OK)
-    status = vtbl->fill (p->device, p->arena, 0, p->memory.arena_bytes); /* a device short of memory fails here, not in epoch 2 */
+    status = vtbl->fill (p->device, p->arena, 0,
+                         p->memory.arena_bytes); /* a device short of memory fails here, not in epoch 2 */
   if (status == RN_STATUS_OK)
     return TRUE;
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY, "no memory on device %s for the arena of %.1f MiB (batch %d at %dx%d)", vtbl->name,
-               (double) p->memory.arena_bytes / (1 << 20), p->memory.worst.n, p->memory.worst.height, p->memory.worst.width);
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+               "no memory on device %s for the arena of %.1f MiB (batch %d at %dx%d)", vtbl->name,
+               (double) p->memory.arena_bytes / (1 << 20), p->memory.worst.n, p->memory.worst.height,
+               p->memory.worst.width);
   return FALSE;
 }
 
@@ -295,7 +302,8 @@ rn_programs_reserve (RnPrograms *p, GError **error)
     return FALSE;
   if (!check_available (p, error))
     return FALSE;
-  if (!rn_param_set_allocate (p->params, p->device, p->options.training, p->options.momentum, error) || !reserve_arena (p, error))
+  if (!rn_param_set_allocate (p->params, p->device, p->options.training, p->options.momentum, error)
+      || !reserve_arena (p, error))
     return FALSE;
   if (p->update_plan)
     {

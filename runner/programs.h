@@ -1,8 +1,10 @@
 /*
- * programs.h: the programs of a run: forward + loss, backward, update, loss only, inference; for every padded batch shape.
+ * programs.h: the programs of a run: forward + loss, backward, update, loss only, inference; for every padded
+ * batch shape.
  *
- * RnPrograms owns the parameters, the plans (least recently used go first) and the one arena that all programs share, sized for the worst shape.
- * Plans depend on the shape alone, so nothing is allocated on the device after rn_programs_reserve.
+ * RnPrograms owns the parameters, the plans (least recently used go first) and the one arena that all
+ * programs share, sized for the worst shape. Plans depend on the shape alone, so nothing is allocated on the
+ * device after rn_programs_reserve.
  */
 #ifndef RUNNER_PROGRAMS_H
 #define RUNNER_PROGRAMS_H
@@ -24,19 +26,21 @@ typedef struct
 
 typedef struct
 {
-  gboolean training;      /* gradients, backward and update */
-  gboolean momentum;      /* the optimizer keeps momentum */
+  gboolean training; /* gradients, backward and update */
+  gboolean momentum; /* the optimizer keeps momentum */
   gboolean nesterov;
   double dampening;
-  RnPassOptions passes;   /* cblk is taken from the device */
-  int plan_cache;         /* plans kept, at least 1 */
-  gboolean check;         /* executors compare what is written with the plan: slow */
+  RnPassOptions passes; /* cblk is taken from the device */
+  int plan_cache;       /* plans kept, at least 1 */
+  gboolean check;       /* executors compare what is written with the plan: slow */
 } RnProgramsOptions;
 
 typedef struct _RnPrograms RnPrograms;
 
-/* @model and @device are lent. The graph of @shapes[0] is written at once, so that the parameters are known. */
-RnPrograms *rn_programs_new (RnModel *model, RnDevice *device, const RnProgramsOptions *options, const RnShape *shapes, int n_shapes, GError **error);
+/* @model and @device are lent. The graph of @shapes[0] is written at once, so that the parameters are known.
+ */
+RnPrograms *rn_programs_new (RnModel *model, RnDevice *device, const RnProgramsOptions *options,
+                             const RnShape *shapes, int n_shapes, GError **error);
 void rn_programs_free (RnPrograms *programs);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnPrograms, rn_programs_free)
 
@@ -48,7 +52,8 @@ RnParamSet *rn_programs_params (RnPrograms *programs);
 void rn_programs_set_multipliers (RnPrograms *programs, int param, RnParamMultipliers multipliers);
 
 /*
- * Plans every shape of the run without touching the device: afterwards rn_programs_memory is exact. @progress (may be NULL) is called after each.
+ * Plans every shape of the run without touching the device: afterwards rn_programs_memory is exact. @progress
+ * (may be NULL) is called after each.
  */
 typedef void (*RnProgress) (int done, int total, gpointer user_data);
 gboolean rn_programs_plan (RnPrograms *programs, RnProgress progress, gpointer user_data, GError **error);
@@ -57,32 +62,35 @@ typedef struct
 {
   gsize param_bytes, grad_bytes, momentum_bytes; /* static; param_bytes includes buffers */
   gsize arena_bytes;
-  gsize live_bound_bytes;   /* of the shape that needs the largest arena */
-  gsize workspace_bytes;    /* the largest of one op */
-  RnShape worst;            /* the shape that needs the largest arena */
-  gsize total_bytes;        /* static + arena */
+  gsize live_bound_bytes; /* of the shape that needs the largest arena */
+  gsize workspace_bytes;  /* the largest of one op */
+  RnShape worst;          /* the shape that needs the largest arena */
+  gsize total_bytes;      /* static + arena */
 } RnMemory;
 
 RnMemory rn_programs_memory (RnPrograms *programs);
 
-/* Allocates parameters, gradients, momentum and the arena, and touches every page. Plans first if that was not done. RN_DEVICE_ERROR_MEMORY. */
+/* Allocates parameters, gradients, momentum and the arena, and touches every page. Plans first if that was
+ * not done. RN_DEVICE_ERROR_MEMORY. */
 gboolean rn_programs_reserve (RnPrograms *programs, GError **error);
 
 /* The plan of a shape, made if it is not there. Lent until the next call. */
 const RnPlan *rn_programs_get_plan (RnPrograms *programs, RnShape shape, GError **error);
 
 /*
- * Copies @batch in and runs forward + loss. @mode: RN_MODE_TRAIN or RN_MODE_LOSS. @grad_scale is the factor of all gradients (loss scale over
- * accumulation factor); the losses are reported without it.
+ * Copies @batch in and runs forward + loss. @mode: RN_MODE_TRAIN or RN_MODE_LOSS. @grad_scale is the factor
+ * of all gradients (loss scale over accumulation factor); the losses are reported without it.
  */
-gboolean rn_programs_forward (RnPrograms *programs, const RnBatch *batch, RnMode mode, float grad_scale, GError **error);
+gboolean rn_programs_forward (RnPrograms *programs, const RnBatch *batch, RnMode mode, float grad_scale,
+                              GError **error);
 /* The loss of the last forward: one of rn_model_loss_names, or "loss", their sum. NAN for other names. */
 float rn_programs_loss (RnPrograms *programs, const char *name);
 /* Backward of the batch of the last forward (RN_MODE_TRAIN). Adds to the gradients. */
 gboolean rn_programs_backward (RnPrograms *programs, GError **error);
 
 gboolean rn_programs_zero_grads (RnPrograms *programs, GError **error);
-/* L2 norm of all gradients, as they lie (still multiplied by grad_scale). Not finite when one of them is not. */
+/* L2 norm of all gradients, as they lie (still multiplied by grad_scale). Not finite when one of them is not.
+ */
 gboolean rn_programs_grad_norm (RnPrograms *programs, float *norm, GError **error);
 
 typedef struct
@@ -95,8 +103,8 @@ typedef struct
 gboolean rn_programs_update (RnPrograms *programs, const RnUpdate *update, GError **error);
 
 /*
- * Inference: detections of every image of @batch, in pixels of the original image. @detections: [batch->n] new arrays of RnDetection (transfer full),
- * set only on success.
+ * Inference: detections of every image of @batch, in pixels of the original image. @detections: [batch->n]
+ * new arrays of RnDetection (transfer full), set only on success.
  */
 gboolean rn_programs_infer (RnPrograms *programs, const RnBatch *batch, GArray **detections, GError **error);
 

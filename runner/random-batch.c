@@ -53,19 +53,25 @@ draw_boxes (RnSampleMeta *meta, int num_classes, RnRng *rng)
 static RnStatus
 draw_targets (const RnModel *model, RnBatch *batch, const int (*sizes)[2])
 {
-  RnTargetRule rule = { rn_model_anchors (model), rn_model_assigner (model), rn_model_coder (model), rn_model_num_classes (model) };
+  RnTargetRule rule = { rn_model_anchors (model), rn_model_assigner (model), rn_model_coder (model),
+                        rn_model_num_classes (model) };
   g_auto (RnTargetScratch) scratch = { 0 };
   int64_t capacity = batch->n * batch->n_anchors;
   for (int i = 0; i < batch->n; i++)
     {
       RnSampleMeta *meta = &batch->metas[i];
       RnTargetImage image = {
-        .index = i, .pad_height = batch->height, .pad_width = batch->width,
-        .gts = (const RnBox *) (const void *) meta->gt_boxes, .labels = meta->gt_labels, .n_gt = meta->n_gt,
+        .index = i,
+        .pad_height = batch->height,
+        .pad_width = batch->width,
+        .gts = (const RnBox *) (const void *) meta->gt_boxes,
+        .labels = meta->gt_labels,
+        .n_gt = meta->n_gt,
       };
       int64_t found = 0;
-      RnStatus status = rn_targets_build (&rule, &image, sizes, &scratch, batch->labels + i * batch->n_anchors,
-                                          batch->positives + batch->n_positives, capacity - batch->n_positives, &found);
+      RnStatus status =
+          rn_targets_build (&rule, &image, sizes, &scratch, batch->labels + i * batch->n_anchors,
+                            batch->positives + batch->n_positives, capacity - batch->n_positives, &found);
       if (status != RN_STATUS_OK)
         return status;
       meta->n_positives = (int) found;
@@ -76,7 +82,8 @@ draw_targets (const RnModel *model, RnBatch *batch, const int (*sizes)[2])
 }
 
 RnBatch *
-rn_random_batch_new (const RnModel *model, int n, int height, int width, int n_boxes, guint64 seed, GError **error)
+rn_random_batch_new (const RnModel *model, int n, int height, int width, int n_boxes, guint64 seed,
+                     GError **error)
 {
   int sizes[RN_MAX_LEVELS][2];
   rn_model_feature_sizes (model, height, width, sizes);
@@ -107,8 +114,18 @@ rn_random_batch_new (const RnModel *model, int n, int height, int width, int n_b
       for (int i = 0; i < n; i++)
         {
           batch->metas[i] = (RnSampleMeta){
-            .index = i, .id = "random", .path = "random", .ori_width = width, .ori_height = height, .img_width = width, .img_height = height,
-            .pad_width = width, .pad_height = height, .scale_w = 1, .scale_h = 1, .n_gt = n_boxes,
+            .index = i,
+            .id = "random",
+            .path = "random",
+            .ori_width = width,
+            .ori_height = height,
+            .img_width = width,
+            .img_height = height,
+            .pad_width = width,
+            .pad_height = height,
+            .scale_w = 1,
+            .scale_h = 1,
+            .n_gt = n_boxes,
           };
           batch->metas[i].gt_boxes = g_malloc_n ((gsize) n_boxes, sizeof *batch->metas[i].gt_boxes);
           batch->metas[i].gt_labels = g_new (int32_t, n_boxes);
@@ -118,7 +135,8 @@ rn_random_batch_new (const RnModel *model, int n, int height, int width, int n_b
     }
   if (status != RN_STATUS_OK)
     {
-      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY, "no random batch of %d at %dx%d: %s", n, height, width, rn_status_name (status));
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY, "no random batch of %d at %dx%d: %s", n,
+                   height, width, rn_status_name (status));
       return NULL;
     }
   return g_steal_pointer (&batch);

@@ -1,4 +1,5 @@
-/* tensor.h: what a tensor is: sizes, element type, layout and an address. A tensor is a view and owns nothing. */
+/* tensor.h: what a tensor is: sizes, element type, layout and an address. A tensor is a view and owns
+ * nothing. */
 #ifndef RUNNER_TENSOR_H
 #define RUNNER_TENSOR_H
 
@@ -29,8 +30,9 @@ typedef enum
  * @cblk: channel block of a rank-4 activation, 1 for everything else
  *
  * Layout. All activations are "blocked": channels are cut into blocks of @cblk, stored as
- * [N][ceil (C / cblk)][H][W][cblk]. So 1 is NCHW, C is NHWC, and 8 or 16 are oneDNN's nChw8c and nChw16c. The channels that
- * fill up the last block are zero in every tensor; each kernel that writes a tensor keeps them so.
+ * [N][ceil (C / cblk)][H][W][cblk]. So 1 is NCHW, C is NHWC, and 8 or 16 are oneDNN's nChw8c and nChw16c. The
+ * channels that fill up the last block are zero in every tensor; each kernel that writes a tensor keeps them
+ * so.
  */
 typedef struct
 {
@@ -89,7 +91,8 @@ rn_desc_stored_channels (const RnTensorDesc *d)
   return d->rank == 4 ? (d->dims[1] + d->cblk - 1) / d->cblk * d->cblk : d->dims[1];
 }
 
-/* Elements as stored, padding channels included. Sizes were checked when the descriptor was made by the graph. */
+/* Elements as stored, padding channels included. Sizes were checked when the descriptor was made by the
+ * graph. */
 static inline int64_t
 rn_desc_stored_elements (const RnTensorDesc *d)
 {

@@ -14,10 +14,11 @@ G_BEGIN_DECLS
 
 typedef struct
 {
-  int64_t n_rows, row_size;    /* output channels over all groups; weights of one of them */
-  int32_t *row_at, *weight_at; /* elements; there is a map per convolution of a plan, so they are kept small */
-  gboolean padded;             /* the packed form has more channels than there are; they must be zero */
-  gsize bytes;                 /* of the packed form */
+  int64_t n_rows, row_size; /* output channels over all groups; weights of one of them */
+  int32_t *row_at,
+      *weight_at;  /* elements; there is a map per convolution of a plan, so they are kept small */
+  gboolean padded; /* the packed form has more channels than there are; they must be zero */
+  gsize bytes;     /* of the packed form */
 } RnWeightsMap;
 
 /* FALSE when the layout is not made of blocks or has 2^31 elements. */

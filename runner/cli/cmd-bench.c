@@ -1,4 +1,5 @@
-/* cmd-bench.c: `runner bench`: times the step on random data, without data set or weights, and looks at the memory that it really takes. */
+/* cmd-bench.c: `runner bench`: times the step on random data, without data set or weights, and looks at the
+ * memory that it really takes. */
 #include "config.h"
 
 #include "runner/cli/commands.h"
@@ -16,12 +17,18 @@
 /* Small enough that random weights do not run away, large enough that the update is real work. */
 #define BENCH_LR 1e-5
 
-enum { PHASE_FORWARD, PHASE_BACKWARD, PHASE_UPDATE, N_PHASES };
+enum
+{
+  PHASE_FORWARD,
+  PHASE_BACKWARD,
+  PHASE_UPDATE,
+  N_PHASES
+};
 static const char *const phase_names[N_PHASES] = { "forward", "backward", "update" };
 
 typedef struct
 {
-  GArray *total;            /* of double, seconds, one per counted iteration */
+  GArray *total; /* of double, seconds, one per counted iteration */
   GArray *phase[N_PHASES];
   float first_loss, last_loss;
 } Timings;
@@ -68,9 +75,12 @@ static gboolean
 run_step (RnPrograms *programs, const RnBatch *batch, gboolean first, double phase[N_PHASES], GError **error)
 {
   float norm;
-  RnUpdate update = { .lr = BENCH_LR, .momentum = 0.9, .weight_decay = 1e-4, .grad_multiplier = 1, .first = first };
+  RnUpdate update = {
+    .lr = BENCH_LR, .momentum = 0.9, .weight_decay = 1e-4, .grad_multiplier = 1, .first = first
+  };
   double t0 = seconds ();
-  if (!rn_programs_zero_grads (programs, error) || !rn_programs_forward (programs, batch, RN_MODE_TRAIN, 1, error))
+  if (!rn_programs_zero_grads (programs, error)
+      || !rn_programs_forward (programs, batch, RN_MODE_TRAIN, 1, error))
     return FALSE;
   double t1 = seconds ();
   if (!rn_programs_backward (programs, error))
@@ -89,10 +99,11 @@ static gboolean
 time_steps (RnJob *job, int warmup, int iters, Timings *t, GError **error)
 {
   RnShape shape = rn_programs_memory (job->programs).worst;
-  if (!rn_programs_reserve (job->programs, error) || !rn_param_set_init (rn_programs_params (job->programs), (guint64) job->config.seed, error))
+  if (!rn_programs_reserve (job->programs, error)
+      || !rn_param_set_init (rn_programs_params (job->programs), (guint64) job->config.seed, error))
     return FALSE;
-  g_autoptr (RnBatch) batch = rn_random_batch_new (job->model, shape.n, shape.height, shape.width, BOXES_PER_IMAGE,
-                                                   (guint64) job->config.seed, error);
+  g_autoptr (RnBatch) batch = rn_random_batch_new (job->model, shape.n, shape.height, shape.width,
+                                                   BOXES_PER_IMAGE, (guint64) job->config.seed, error);
   if (!batch)
     return FALSE;
 
@@ -131,8 +142,10 @@ print_text (RnJob *job, Timings *t, gboolean check)
     g_print ("  %-20s %8.3f\n", phase_names[i], median (t->phase[i]));
   g_print ("planned MiB            %8.1f   static %.1f, arena %.1f\n", (double) m.total_bytes / MIB,
            (double) (m.total_bytes - m.arena_bytes) / MIB, (double) m.arena_bytes / MIB);
-  g_print ("peak resident MiB      %8.1f   planned + %.1f\n", (double) resident / MIB, ((double) resident - (double) m.total_bytes) / MIB);
-  g_print ("loss                   %8.4f   at first, %.4f at last\n", (double) t->first_loss, (double) t->last_loss);
+  g_print ("peak resident MiB      %8.1f   planned + %.1f\n", (double) resident / MIB,
+           ((double) resident - (double) m.total_bytes) / MIB);
+  g_print ("loss                   %8.4f   at first, %.4f at last\n", (double) t->first_loss,
+           (double) t->last_loss);
   if (check)
     g_print ("highest arena byte     %zu of %zu planned; every op wrote its outputs, and nothing else\n",
              rn_programs_highest_byte (job->programs), m.arena_bytes);
@@ -190,11 +203,13 @@ rn_cmd_bench (int argc, char **argv)
   gint batch = 0, iters = 5, warmup = 1;
   gboolean json = FALSE, check = FALSE;
   const GOptionEntry entries[] = {
-    { "shape", 0, 0, G_OPTION_ARG_STRING, &shape, "Padded image size; without it, the worst shape of the data set", "HxW" },
+    { "shape", 0, 0, G_OPTION_ARG_STRING, &shape,
+      "Padded image size; without it, the worst shape of the data set", "HxW" },
     { "batch", 0, 0, G_OPTION_ARG_INT, &batch, "Images per batch; without it, data.samples_per_gpu", "N" },
     { "iters", 0, 0, G_OPTION_ARG_INT, &iters, "Iterations that count (default 5)", "N" },
     { "warmup", 0, 0, G_OPTION_ARG_INT, &warmup, "Iterations before them (default 1)", "N" },
-    { "check", 0, 0, G_OPTION_ARG_NONE, &check, "Compare every byte that an op writes with the plan; slow", NULL },
+    { "check", 0, 0, G_OPTION_ARG_NONE, &check, "Compare every byte that an op writes with the plan; slow",
+      NULL },
     { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print JSON", NULL },
     { NULL },
   };
@@ -214,13 +229,15 @@ rn_cmd_bench (int argc, char **argv)
     return rn_cli_fail (error);
   if (iters < 1 || warmup < 0 || batch < 0)
     {
-      g_set_error (&error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE, "--iters must be at least 1, --warmup and --batch not negative");
+      g_set_error (&error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE,
+                   "--iters must be at least 1, --warmup and --batch not negative");
       return rn_cli_fail (error);
     }
   RnNode *root = rn_options_load (&options, &error);
   g_autoptr (RnJob) job = root ? rn_job_new (root, &error) : NULL;
   g_auto (Timings) timings = { 0 };
-  if (!job || !rn_job_open_shapes (job, shape, batch, FALSE, check, &error) || !time_steps (job, warmup, iters, &timings, &error))
+  if (!job || !rn_job_open_shapes (job, shape, batch, FALSE, check, &error)
+      || !time_steps (job, warmup, iters, &timings, &error))
     return rn_cli_fail (error);
   if (json)
     print_json (job, &timings, check);

@@ -7,7 +7,6 @@
 #include "runner/cli/json.h"
 #include "runner/cli/shape.h"
 
-
 #define MIB (1024.0 * 1024.0)
 
 /* One forward op with what it costs in both programs. */
@@ -15,9 +14,10 @@ typedef struct
 {
   const char *scope, *op, *kernel;
   RnTensorDesc dst;
-  gint64 macs;          /* of the batch, forward */
+  gint64 macs; /* of the batch, forward */
   gsize out_bytes;
-  gsize kept_bytes;     /* of the output, if backward still reads it; 0 when its storage is shared with an earlier row */
+  gsize kept_bytes; /* of the output, if backward still reads it; 0 when its storage is shared with an earlier
+                       row */
   gsize workspace_bytes; /* the largest of its forward and backward ops */
 } Layer;
 
@@ -68,30 +68,35 @@ print_text (RnJob *job, const RnPlan *plan)
   RnParamSet *params = rn_programs_params (job->programs);
   const RnGraphOp *peak = rn_graph_op (plan->graph, plan->peak_op);
 
-  g_print ("model        %" G_GINT64_FORMAT " parameters in %d tensors, %" G_GINT64_FORMAT " trainable\n", rn_param_set_n_elements (params, FALSE),
-           rn_param_set_n_weights (params), rn_param_set_n_elements (params, TRUE));
-  g_print ("shape        batch %d, %d x %d (height x width), the worst of the run\n", m.worst.n, m.worst.height, m.worst.width);
+  g_print ("model        %" G_GINT64_FORMAT " parameters in %d tensors, %" G_GINT64_FORMAT " trainable\n",
+           rn_param_set_n_elements (params, FALSE), rn_param_set_n_weights (params),
+           rn_param_set_n_elements (params, TRUE));
+  g_print ("shape        batch %d, %d x %d (height x width), the worst of the run\n", m.worst.n,
+           m.worst.height, m.worst.width);
   g_print ("convolution  %.2f G multiply-adds per image, forward\n", (double) plan->macs / m.worst.n / 1e9);
   g_print ("device       %s\n\n", job->device->description);
   g_print ("                           MiB\n");
   g_print ("parameters, buffers   %8.1f\n", (double) m.param_bytes / MIB);
   g_print ("gradients             %8.1f\n", (double) m.grad_bytes / MIB);
   g_print ("momentum              %8.1f\n", (double) m.momentum_bytes / MIB);
-  g_print ("arena                 %8.1f   activations, gradients and workspaces at fixed offsets; no placement needs less than %.1f\n",
+  g_print ("arena                 %8.1f   activations, gradients and workspaces at fixed offsets; no "
+           "placement needs less than %.1f\n",
            (double) m.arena_bytes / MIB, (double) m.live_bound_bytes / MIB);
   g_print ("  largest workspace   %8.1f   inside the arena\n", (double) m.workspace_bytes / MIB);
   g_print ("total                 %8.1f\n\n", (double) m.total_bytes / MIB);
   g_print ("peak at op %d: %s of %s\n\n", plan->peak_op, rn_op_name (peak->op), peak->scope);
 
-  g_print ("%-34s %-15s %-20s %9s %9s %9s %9s  %s\n", "layer", "op", "output", "G mult", "out MiB", "kept MiB", "work MiB", "kernel");
+  g_print ("%-34s %-15s %-20s %9s %9s %9s %9s  %s\n", "layer", "op", "output", "G mult", "out MiB",
+           "kept MiB", "work MiB", "kernel");
   for (int i = 0; i < plan->graph->turn; i++)
     {
       Layer layer = describe_layer (plan, i);
       GString *dims = g_string_new (NULL);
       for (int d = 0; d < layer.dst.rank; d++)
         g_string_append_printf (dims, "%s%" G_GINT64_FORMAT, d ? "x" : "", layer.dst.dims[d]);
-      g_print ("%-34s %-15s %-20s %9.3f %9.2f %9.2f %9.2f  %s\n", layer.scope, layer.op, dims->str, (double) layer.macs / 1e9,
-               (double) layer.out_bytes / MIB, (double) layer.kept_bytes / MIB, (double) layer.workspace_bytes / MIB, layer.kernel);
+      g_print ("%-34s %-15s %-20s %9.3f %9.2f %9.2f %9.2f  %s\n", layer.scope, layer.op, dims->str,
+               (double) layer.macs / 1e9, (double) layer.out_bytes / MIB, (double) layer.kept_bytes / MIB,
+               (double) layer.workspace_bytes / MIB, layer.kernel);
       g_string_free (dims, TRUE);
     }
 }
@@ -164,11 +169,11 @@ static gboolean
 print_passes (RnJob *job, GError **error)
 {
   RnMemory m = rn_programs_memory (job->programs);
-  RnPassOptions options = {
-    .fold_frozen_bn = job->config.memory.fold_frozen_bn != RN_FOLD_FALSE, .inplace = job->config.memory.inplace, .cblk = job->device->cblk
-  };
-  g_autoptr (RnGraph) graph = rn_model_build (job->model, rn_programs_params (job->programs), m.worst.mode, m.worst.n, m.worst.height,
-                                              m.worst.width, error);
+  RnPassOptions options = { .fold_frozen_bn = job->config.memory.fold_frozen_bn != RN_FOLD_FALSE,
+                            .inplace = job->config.memory.inplace,
+                            .cblk = job->device->cblk };
+  g_autoptr (RnGraph) graph = rn_model_build (job->model, rn_programs_params (job->programs), m.worst.mode,
+                                              m.worst.n, m.worst.height, m.worst.width, error);
   if (!graph)
     return FALSE;
   print_pass ("the model", graph, NULL);
@@ -182,7 +187,8 @@ rn_cmd_plan (int argc, char **argv)
   gint batch = 0;
   gboolean json = FALSE, passes = FALSE;
   const GOptionEntry entries[] = {
-    { "shape", 0, 0, G_OPTION_ARG_STRING, &shape, "Padded image size; without it, the worst shape of the data set", "HxW" },
+    { "shape", 0, 0, G_OPTION_ARG_STRING, &shape,
+      "Padded image size; without it, the worst shape of the data set", "HxW" },
     { "batch", 0, 0, G_OPTION_ARG_INT, &batch, "Images per batch; without it, data.samples_per_gpu", "N" },
     { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print JSON", NULL },
     { "passes", 0, 0, G_OPTION_ARG_NONE, &passes, "Print the graph after every pass instead", NULL },

@@ -12,18 +12,21 @@ gboolean
 rn_shape_parse (const char *text, int *height, int *width, GError **error)
 {
   int h, w, end = 0;
-  if (sscanf (text, "%5dx%5d%n", &h, &w, &end) == 2 && text[end] == '\0' && h >= 1 && w >= 1 && h <= MAX_SIDE && w <= MAX_SIDE)
+  if (sscanf (text, "%5dx%5d%n", &h, &w, &end) == 2 && text[end] == '\0' && h >= 1 && w >= 1 && h <= MAX_SIDE
+      && w <= MAX_SIDE)
     {
       *height = h;
       *width = w;
       return TRUE;
     }
-  g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE, "--shape %s: not HEIGHTxWIDTH, such as 608x1024", text);
+  g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE,
+               "--shape %s: not HEIGHTxWIDTH, such as 608x1024", text);
   return FALSE;
 }
 
 gboolean
-rn_job_open_shapes (RnJob *job, const char *text, int batch, gboolean evaluation, gboolean check, GError **error)
+rn_job_open_shapes (RnJob *job, const char *text, int batch, gboolean evaluation, gboolean check,
+                    GError **error)
 {
   g_autoptr (GArray) shapes = g_array_new (FALSE, FALSE, sizeof (RnShape));
   if (batch < 0)
@@ -42,7 +45,8 @@ rn_job_open_shapes (RnJob *job, const char *text, int batch, gboolean evaluation
     }
   else
     {
-      if (!rn_job_open_data (job, RN_SPLIT_TRAIN, error) || (evaluation && job->data.val && !rn_job_open_data (job, RN_SPLIT_VAL, error)))
+      if (!rn_job_open_data (job, RN_SPLIT_TRAIN, error)
+          || (evaluation && job->data.val && !rn_job_open_data (job, RN_SPLIT_VAL, error)))
         {
           g_prefix_error (error, "no --shape given, so the data set is asked: ");
           return FALSE;

@@ -10,10 +10,12 @@ G_BEGIN_DECLS
 gboolean rn_shape_parse (const char *text, int *height, int *width, GError **error);
 
 /*
- * Opens the model and the programs of @job for training: of @text ("HxW") if given, else of every shape that the training set can form (and, with
+ * Opens the model and the programs of @job for training: of @text ("HxW") if given, else of every shape that
+ * the training set can form (and, with
  * @evaluation, those of the validation set for inference). @batch: 0 for that of the file. Plans them all.
  */
-gboolean rn_job_open_shapes (RnJob *job, const char *text, int batch, gboolean evaluation, gboolean check, GError **error);
+gboolean rn_job_open_shapes (RnJob *job, const char *text, int batch, gboolean evaluation, gboolean check,
+                             GError **error);
 
 G_END_DECLS
 

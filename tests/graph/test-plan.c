@@ -1,4 +1,5 @@
-/* test-plan.c: placement, plans, the executor, and the checking mode that compares them with what is really written. */
+/* test-plan.c: placement, plans, the executor, and the checking mode that compares them with what is really
+ * written. */
 #include "config.h"
 
 #include "graph/executor.h"
@@ -12,13 +13,18 @@
 static gboolean
 overlap (const RnBuffer *a, const RnBuffer *b)
 {
-  return a->first <= b->last && b->first <= a->last && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+  return a->first <= b->last && b->first <= a->last && a->offset < b->offset + b->bytes
+         && b->offset < a->offset + a->bytes;
 }
 
 static void
 test_placement_random (void)
 {
-  enum { N = 200, N_OPS = 100 };
+  enum
+  {
+    N = 200,
+    N_OPS = 100
+  };
   for (guint round = 0; round < 20; round++)
     {
       RnBuffer buffers[N];
@@ -29,7 +35,8 @@ test_placement_random (void)
         {
           buffers[i].bytes = (gsize) rn_rng_below (&rng, 5000) + 1;
           buffers[i].first = (int) rn_rng_below (&rng, N_OPS);
-          buffers[i].last = buffers[i].first + (int) rn_rng_below (&rng, (guint64) (N_OPS - buffers[i].first));
+          buffers[i].last =
+              buffers[i].first + (int) rn_rng_below (&rng, (guint64) (N_OPS - buffers[i].first));
         }
       gsize arena = rn_place_buffers (buffers, N);
       for (int i = 0; i < N; i++)
@@ -42,11 +49,15 @@ test_placement_random (void)
     }
 }
 
-/* Activations that die in the reverse order of their birth, as in a chain of layers: the live bound is always reached. */
+/* Activations that die in the reverse order of their birth, as in a chain of layers: the live bound is always
+ * reached. */
 static void
 test_placement_nested (void)
 {
-  enum { N = 30 };
+  enum
+  {
+    N = 30
+  };
   RnBuffer buffers[N];
   memset (buffers, 0, sizeof buffers);
   gsize bound = 0;
@@ -66,14 +77,21 @@ test_placement_empty (void)
 
 /* ---- a small detector-like graph ---- */
 
-enum { BATCH = 2, SIZE = 8, CLASSES = 3 };
+enum
+{
+  BATCH = 2,
+  SIZE = 8,
+  CLASSES = 3
+};
 
 /* Two residual convolutions and a focal loss: sharing, keeping and overwriting all happen. */
 static RnGraph *
 small_graph (RnParamSet *params)
 {
   RnInit normal = { RN_INIT_NORMAL, 0, 0.3 }, zero = { RN_INIT_CONSTANT, 0, 0 };
-  RnConv2d conv = { .out_channels = 4, .kernel = 3, .pad = 1, .bias = TRUE, .weight_init = normal, .bias_init = zero };
+  RnConv2d conv = {
+    .out_channels = 4, .kernel = 3, .pad = 1, .bias = TRUE, .weight_init = normal, .bias_init = zero
+  };
   RnGraph *graph = rn_graph_new (RN_MODE_TRAIN, params);
   RnValueId x = rn_graph_input (graph, "image", rn_desc_nchw (RN_F32, BATCH, 3, SIZE, SIZE, 1));
   RnTensorDesc labels_desc = { RN_I16, 2, { BATCH, SIZE * SIZE, 1, 1 }, 1 };
@@ -90,7 +108,9 @@ small_graph (RnParamSet *params)
   conv.name = "logits";
   conv.out_channels = CLASSES;
   RnValueId logits = rn_conv2d (graph, c, &conv);
-  RnFocalArgs focal = { .alpha = 0.25f, .gamma = 2, .weight = 1, .num_classes = CLASSES, .anchors_per_cell = 1 };
+  RnFocalArgs focal = {
+    .alpha = 0.25f, .gamma = 2, .weight = 1, .num_classes = CLASSES, .anchors_per_cell = 1
+  };
   RnValueId loss = rn_focal_loss (graph, logits, labels, avg, scale, &focal);
   rn_graph_mark_output (graph, loss);
   GError *error = NULL;
@@ -225,7 +245,8 @@ test_plan_check_sees_overlap (void)
   set_up (&f, TRUE);
   for (int a = 0; a < f.plan->n_buffers; a++)
     for (int b = 0; b < a; b++)
-      if (f.plan->buffers[a].first <= f.plan->buffers[b].last && f.plan->buffers[b].first <= f.plan->buffers[a].last
+      if (f.plan->buffers[a].first <= f.plan->buffers[b].last
+          && f.plan->buffers[b].first <= f.plan->buffers[a].last
           && f.plan->buffers[a].bytes <= f.plan->buffers[b].bytes)
         {
           gsize offset = f.plan->buffers[a].offset;
@@ -280,7 +301,8 @@ static guint8 *stray_write;   /* one byte to change, or NULL */
 static gsize unwritten_bytes; /* end of the output to put back as it was */
 
 static RnStatus
-run_badly (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out, void *workspace)
+run_badly (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+           void *const *out, void *workspace)
 {
   gsize bytes = rn_desc_bytes (&call->out[0]);
   g_autofree guint8 *before = g_memdup2 (out[0], bytes);
