@@ -172,6 +172,9 @@ int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
+  /* A shell that starts the suite in the background lets it ignore SIGINT. */
+  signal (SIGINT, SIG_DFL);
+  signal (SIGTERM, SIG_DFL);
   g_test_add_func ("/log/stderr", test_stderr);
   g_test_add_func ("/log/file", test_file);
   g_test_add_func ("/log/threads", test_threads);
