@@ -84,9 +84,9 @@ rn_runner_new (RnTask *task, const RnRunnerOptions *options)
   runner->timestamp = options->timestamp != NULL ? g_strdup (options->timestamp)
                                                  : g_date_time_format (start, "%Y%m%d_%H%M%S");
   runner->optimizer = options->optimizer;
-  runner->hooks = rn_hook_list_new ();
+  runner->hooks = options->hooks;
   runner->log = rn_log_buffer_new ();
-  runner->log_interval = 10;
+  runner->log_interval = options->log_interval;
   runner->grad_scale = 1;
   runner->lr = rn_optimizer_lr (options->optimizer);
   runner->pending = g_ptr_array_new_with_free_func (pending_free);
@@ -109,19 +109,6 @@ rn_runner_free (RnRunner *runner)
   g_free (runner->config_text);
   g_free (runner->timestamp);
   g_free (runner);
-}
-
-gboolean
-rn_runner_add_hook (RnRunner *runner, const RnNode *config, const char *deflt_type, const char *const *skip,
-                    GError **error)
-{
-  return rn_hook_list_add (runner->hooks, config, deflt_type, skip, error);
-}
-
-void
-rn_runner_set_log_interval (RnRunner *runner, gint64 interval)
-{
-  runner->log_interval = interval;
 }
 
 gboolean

@@ -5,6 +5,7 @@
 #define RUNNER_RUNNER_H
 
 #include <runner/engine.h>
+#include "runner/hook-list.h"
 #include "runner/optimizer.h"
 #include "runner/run-config.h"
 #include "runner/task.h"
@@ -19,24 +20,24 @@ typedef struct
   const char *timestamp;        /* names the logs; NULL: now */
   const char *config_text;      /* the resolved configuration, for checkpoints */
   const RnOptimizer *optimizer; /* lent for the life of the runner */
+  RnHookList *hooks;            /* (transfer full) */
+  gint64 log_interval;          /* iterations, for loggers without an interval of their own */
 } RnRunnerOptions;
 
 /* Reads the map `runner:` (type, max_epochs, max_iters) into the first three options. */
 gboolean rn_runner_options_parse (const RnNode *config, RnRunnerOptions *options, GError **error);
 
+/*
+ * The hooks that @config asks for, in MMDetection's order of registration: training-hooks.c. They need no
+ * runner yet, so that wrong keys are found before the data set is read. @config must outlive them.
+ * @log_interval: (out): of log_config. (transfer full)
+ */
+RnHookList *rn_training_hooks_new (const RnRunConfig *config, gint64 *log_interval, GError **error);
+
 /* @task is lent for the life of the runner. */
 RnRunner *rn_runner_new (RnTask *task, const RnRunnerOptions *options);
 void rn_runner_free (RnRunner *runner);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnRunner, rn_runner_free)
-
-/* See rn_hook_list_add. Before rn_runner_init. */
-gboolean rn_runner_add_hook (RnRunner *runner, const RnNode *config, const char *deflt_type,
-                             const char *const *skip, GError **error);
-/* The hooks that @config asks for, in MMDetection's order of registration: training-hooks.c. @config must
- * outlive the runner. */
-gboolean rn_runner_add_training_hooks (RnRunner *runner, const RnRunConfig *config, GError **error);
-/* Of log_config: for loggers without an interval of their own. Before rn_runner_init. */
-void rn_runner_set_log_interval (RnRunner *runner, gint64 interval);
 
 /* init of the hooks. Once, before a resume and the run. */
 gboolean rn_runner_init (RnRunner *runner, GError **error);

@@ -90,39 +90,41 @@ check_lr (const RnTraining *training)
                lr, n, n * BASE_LR_PER_IMAGE);
 }
 
-static gboolean
-make_runner (RnTraining *training, const char *timestamp, GError **error)
+static RnOptimizer *
+make_optimizer (const RnJob *job, GError **error)
 {
-  RnJob *job = training->job;
-  g_autofree char *config_text = rn_config_dump (job->root, FALSE);
-  RnRunnerOptions options = {
-    .work_dir = job->config.work_dir,
-    .config_text = config_text,
-    .timestamp = timestamp,
-    .optimizer = training->optimizer,
-  };
-  const RnNode *node = rn_run_config_need (job->root, "runner", error);
-
-  if (node == NULL || !rn_runner_options_parse (node, &options, error))
-    return FALSE;
-  training->runner = rn_runner_new (training->task, &options);
-  return rn_runner_add_training_hooks (training->runner, &job->config, error)
-         && rn_runner_init (training->runner, error);
+  const RnNode *node = rn_run_config_need (job->root, "optimizer", error);
+  return node != NULL ? rn_optimizer_new (node, error) : NULL;
 }
 
+static gboolean
+read_runner (const RnJob *job, RnRunnerOptions *options, GError **error)
+{
+  const RnNode *node = rn_run_config_need (job->root, "runner", error);
+  return node != NULL && rn_runner_options_parse (node, options, error);
+}
+
+/* What needs the file alone comes first: nobody waits for a large data set to learn of a misspelt key. */
 static gboolean
 build (RnTraining *training, const char *timestamp, GError **error)
 {
   RnJob *job = training->job;
-  const RnNode *node = rn_run_config_need (job->root, "optimizer", error);
+  g_autofree char *config_text = rn_config_dump (job->root, FALSE);
+  RnRunnerOptions options = {
+    .work_dir = job->config.work_dir, .config_text = config_text, .timestamp = timestamp
+  };
+  g_autoptr (RnHookList) hooks = NULL;
 
-  if (!rn_run_config_check_training (job->root, error) || node == NULL)
+  if (!rn_run_config_check_training (job->root, error)
+      || (training->optimizer = make_optimizer (job, error)) == NULL || !read_runner (job, &options, error)
+      || (hooks = rn_training_hooks_new (&job->config, &options.log_interval, error)) == NULL
+      || !open_parts (training, error)
+      || (training->task = rn_train_task_new (job, training->optimizer, error)) == NULL)
     return FALSE;
-  training->optimizer = rn_optimizer_new (node, error);
-  if (training->optimizer == NULL || !open_parts (training, error))
-    return FALSE;
-  training->task = rn_train_task_new (job, training->optimizer, error);
-  if (training->task == NULL || !make_runner (training, timestamp, error) || !check_memory (training, error))
+  options.optimizer = training->optimizer;
+  options.hooks = g_steal_pointer (&hooks);
+  training->runner = rn_runner_new (training->task, &options);
+  if (!rn_runner_init (training->runner, error) || !check_memory (training, error))
     return FALSE;
   check_lr (training);
   return rn_programs_reserve (job->programs, error)

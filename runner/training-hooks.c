@@ -38,7 +38,7 @@ updater_name (const char *policy)
 }
 
 static gboolean
-add_lr_hook (RnRunner *runner, const RnNode *config, GError **error)
+add_lr_hook (RnHookList *list, const RnNode *config, GError **error)
 {
   static const char *const skip[] = { "policy", NULL };
 
@@ -46,7 +46,7 @@ add_lr_hook (RnRunner *runner, const RnNode *config, GError **error)
     return TRUE; /* the rate of the optimizer stays */
   const RnNode *policy = rn_node_get (config, "policy");
   if (policy == NULL)
-    return rn_runner_add_hook (runner, config, NULL, NULL, error);
+    return rn_hook_list_add (list, config, NULL, NULL, error);
   const char *name = rn_node_kind (policy) == RN_NODE_STRING ? rn_node_as_string (policy) : "";
   if (g_strv_contains (policies_elsewhere, name))
     return rn_node_error (policy, error, "the policy \"%s\" is not in this release; what works: fixed, step",
@@ -59,53 +59,59 @@ add_lr_hook (RnRunner *runner, const RnNode *config, GError **error)
                             nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
     }
   g_autofree char *type = updater_name (name);
-  return rn_runner_add_hook (runner, config, type, skip, error);
+  return rn_hook_list_add (list, config, type, skip, error);
 }
 
 static gboolean
-add_if_given (RnRunner *runner, const RnNode *config, const char *type, GError **error)
+add_if_given (RnHookList *list, const RnNode *config, const char *type, GError **error)
 {
-  return config == NULL || rn_runner_add_hook (runner, config, type, NULL, error);
+  return config == NULL || rn_hook_list_add (list, config, type, NULL, error);
 }
 
 static gboolean
-add_list (RnRunner *runner, const RnNode *list, GError **error)
+add_list (RnHookList *list, const RnNode *configs, GError **error)
 {
-  if (list == NULL)
+  if (configs == NULL)
     return TRUE;
-  if (rn_node_kind (list) != RN_NODE_LIST)
-    return rn_node_error (list, error, "must be a list of hooks, each a map with `type:`");
-  for (guint i = 0; i < rn_node_size (list); i++)
-    if (!rn_runner_add_hook (runner, rn_node_item (list, i), NULL, NULL, error))
+  if (rn_node_kind (configs) != RN_NODE_LIST)
+    return rn_node_error (configs, error, "must be a list of hooks, each a map with `type:`");
+  for (guint i = 0; i < rn_node_size (configs); i++)
+    if (!rn_hook_list_add (list, rn_node_item (configs, i), NULL, NULL, error))
       return FALSE;
   return TRUE;
 }
 
 static gboolean
-add_loggers (RnRunner *runner, const RnNode *config, GError **error)
+add_loggers (RnHookList *list, const RnNode *config, gint64 *log_interval, GError **error)
 {
   LogConfig log = { 0 };
 
   if (!rn_keys_parse (log_keys, config, &log, NULL, error))
     return FALSE;
-  rn_runner_set_log_interval (runner, log.interval);
+  *log_interval = log.interval;
   if (log.hooks == NULL)
-    return rn_runner_add_hook (runner, NULL, "TextLoggerHook", NULL, error);
-  return add_list (runner, log.hooks, error);
+    return rn_hook_list_add (list, NULL, "TextLoggerHook", NULL, error);
+  return add_list (list, log.hooks, error);
 }
 
-gboolean
-rn_runner_add_training_hooks (RnRunner *runner, const RnRunConfig *config, GError **error)
+RnHookList *
+rn_training_hooks_new (const RnRunConfig *config, gint64 *log_interval, GError **error)
 {
+  g_autoptr (RnHookList) list = rn_hook_list_new ();
+
   if (config->momentum_config != NULL)
-    return rn_node_error (
-        config->momentum_config, error,
-        "not in this release; what works: `momentum_config: null`, with optimizer.momentum");
-  return add_lr_hook (runner, config->lr_config, error)
-         && rn_runner_add_hook (runner, config->optimizer_config, "OptimizerHook", NULL, error)
-         && add_if_given (runner, config->checkpoint_config, "CheckpointHook", error)
-         && rn_runner_add_hook (runner, NULL, "IterTimerHook", NULL, error)
-         && add_loggers (runner, config->log_config, error)
-         && add_if_given (runner, config->evaluation, "EvalHook", error)
-         && add_list (runner, config->custom_hooks, error);
+    {
+      rn_node_error (config->momentum_config, error,
+                     "not in this release; what works: `momentum_config: null`, with optimizer.momentum");
+      return NULL;
+    }
+  if (!add_lr_hook (list, config->lr_config, error)
+      || !rn_hook_list_add (list, config->optimizer_config, "OptimizerHook", NULL, error)
+      || !add_if_given (list, config->checkpoint_config, "CheckpointHook", error)
+      || !rn_hook_list_add (list, NULL, "IterTimerHook", NULL, error)
+      || !add_loggers (list, config->log_config, log_interval, error)
+      || !add_if_given (list, config->evaluation, "EvalHook", error)
+      || !add_list (list, config->custom_hooks, error))
+    return NULL;
+  return g_steal_pointer (&list);
 }

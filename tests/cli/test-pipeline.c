@@ -165,6 +165,24 @@ test_refusals (Fixture *f, gconstpointer user_data)
   assert_contains (missing.err, "ImageSets/Main/train.txt");
 }
 
+/* A wrong key is told before the data set is looked for: there is none. */
+static void
+test_wrong_keys (Fixture *f, gconstpointer user_data)
+{
+  static const char *const keys[] = {
+    "+lr_config.steps=[1]",           "+evaluation.metrics=mAP",           "+log_config.intervall=3",
+    "+checkpoint_config.intervall=3", "+optimizer_config.grad_clipp=null", "+runner.max_epoch=3",
+  };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (keys); i++)
+    {
+      g_auto (Result) train =
+          run_program ("train", f->config, f->set_root, keys[i], "--work-dir", f->work, NULL);
+      g_assert_cmpint (train.code, ==, 2);
+      assert_contains (train.err, "unknown key; did you mean");
+    }
+}
+
 static void
 test_learn (Fixture *f, gconstpointer user_data)
 {
@@ -190,6 +208,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add ("/pipeline/short", Fixture, NULL, set_up, test_short, tear_down);
   g_test_add ("/pipeline/refusals", Fixture, NULL, set_up, test_refusals, tear_down);
+  g_test_add ("/pipeline/wrong-keys", Fixture, NULL, set_up, test_wrong_keys, tear_down);
   g_test_add ("/pipeline/learn", Fixture, NULL, set_up, test_learn, tear_down);
   return g_test_run ();
 }

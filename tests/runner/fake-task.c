@@ -218,9 +218,9 @@ fake_run_open (FakeRun *run, const char *yaml, gint64 epoch_length, const char *
   RnRunnerOptions options = { .work_dir = run->dir, .config_text = text, .optimizer = run->optimizer };
   rn_runner_options_parse (run->config.runner, &options, &error);
   g_assert_no_error (error);
-  run->runner = rn_runner_new (&run->fake.task, &options);
-  rn_runner_add_training_hooks (run->runner, &run->config, &error);
+  options.hooks = rn_training_hooks_new (&run->config, &options.log_interval, &error);
   g_assert_no_error (error);
+  run->runner = rn_runner_new (&run->fake.task, &options);
 }
 
 void

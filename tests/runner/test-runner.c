@@ -331,11 +331,12 @@ assert_hooks_refused (const char *yaml, const char *pattern)
 
   g_assert_true (rn_run_config_parse (root, &config, &error));
   fake_run_open (&run, EPOCH_RUN, 2, NULL);
-  g_autoptr (RnRunner) runner = rn_runner_new (
-      &run.fake.task,
-      &(RnRunnerOptions){
-          .is_by_epoch = TRUE, .max_epochs = 1, .work_dir = run.dir, .optimizer = run.optimizer });
-  g_assert_false (rn_runner_add_training_hooks (runner, &config, &error) && rn_runner_init (runner, &error));
+  RnRunnerOptions options = {
+    .is_by_epoch = TRUE, .max_epochs = 1, .work_dir = run.dir, .optimizer = run.optimizer
+  };
+  options.hooks = rn_training_hooks_new (&config, &options.log_interval, &error);
+  g_autoptr (RnRunner) runner = options.hooks != NULL ? rn_runner_new (&run.fake.task, &options) : NULL;
+  g_assert_false (runner != NULL && rn_runner_init (runner, &error));
   if (!g_pattern_match_simple (pattern, error->message))
     g_error ("\"%s\" does not match \"%s\"", error->message, pattern);
   g_assert_true (g_str_has_prefix (error->message, "test.yaml:2:"));
