@@ -215,7 +215,7 @@ rn_cmd_bench (int argc, char **argv)
   };
   const RnUsage usage = {
     .arguments = "CONFIG",
-    .summary = "Times the training step on random data. Needs neither data set nor weights.",
+    .summary = "Times the training step on random data. Needs no weights, and with --shape no data set.",
     .examples = "  runner bench configs/retinanet_voc.yaml --shape 608x1024 --threads 2\n"
                 "  runner bench configs/retinanet_r18_bccd.yaml --shape 480x640 --iters 10 --json\n"
                 "  runner bench configs/retinanet_shapes.yaml --shape 128x160 --iters 1 --check\n",

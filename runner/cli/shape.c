@@ -48,7 +48,12 @@ rn_job_open_shapes (RnJob *job, const char *text, int batch, gboolean evaluation
       if (!rn_job_open_data (job, RN_SPLIT_TRAIN, error)
           || (evaluation && job->data.val && !rn_job_open_data (job, RN_SPLIT_VAL, error)))
         {
-          g_prefix_error (error, "no --shape given, so the data set is asked: ");
+          /* Behind, so that the message still begins with file and line. */
+          if (error != NULL)
+            {
+              g_autofree char *message = g_steal_pointer (&(*error)->message);
+              (*error)->message = g_strdup_printf ("%s\n(--shape HxW needs no data set)", message);
+            }
           return FALSE;
         }
       rn_job_add_shapes (job, RN_SPLIT_TRAIN, RN_MODE_TRAIN, shapes);

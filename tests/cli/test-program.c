@@ -133,6 +133,13 @@ test_plan_errors (void)
   g_auto (Result) batch = run_program ("plan", config, "--shape", "64x64", "--batch", "-3", NULL);
   g_assert_cmpint (batch.code, ==, 2);
   assert_contains (batch.err, "--batch");
+  g_auto (Result) data = run_program ("plan", config, "--set", "data_root=no-such-folder", NULL);
+  g_assert_cmpint (data.code, ==, 2);
+  assert_contains (data.err, "--shape HxW needs no data set");
+  g_assert_true (g_str_has_prefix (data.err, "runner plan: "));
+  g_assert_nonnull (g_strstr_len (data.err, -1, "voc0712.yaml:"));
+  g_assert_true (strstr (data.err, "voc0712.yaml:") < strstr (data.err, "no data set"));
+  g_assert_true (strstr (data.err, "--shape") > strstr (data.err, "no data set"));
 }
 
 /* Zero and less are numbers too, not what is taken when nothing is given. */
