@@ -24,8 +24,9 @@ static const RnKeySpec memory_keys[] = {
           "fold batch norms on frozen statistics into their convolutions", .names = fold_names),
   RN_KEY (RnMemoryConfig, inplace, RN_KEY_BOOL, "true",
           "let an op write over an input that nobody reads later"),
-  RN_KEY (RnMemoryConfig, workspace_limit, RN_KEY_STRING, "null",
-          "most scratch memory of one op, such as 64MiB; an op that needs more takes a slower kernel",
+  RN_KEY (RnMemoryConfig, workspace_limit, RN_KEY_NODE, "null",
+          "most scratch memory of one op, such as 64MiB or a number of bytes; an op that needs more takes a "
+          "slower kernel",
           .flags = RN_KEY_NULLABLE),
   RN_KEY (RnMemoryConfig, plan_cache, RN_KEY_INT, "8", "plans kept, one per batch shape", .min = 1,
           .max = 1024),
@@ -206,15 +207,20 @@ check_device (const RnNode *root, const char *device, GError **error)
 }
 
 static gboolean
-read_workspace_limit (const RnNode *root, RnMemoryConfig *memory, GError **error)
+read_workspace_limit (RnMemoryConfig *memory, GError **error)
 {
+  const RnNode *node = memory->workspace_limit;
   g_autoptr (GError) local = NULL;
   guint64 bytes = 0;
 
-  if (memory->workspace_limit == NULL)
+  if (node == NULL)
     return TRUE;
-  if (!rn_size_parse (memory->workspace_limit, &bytes, &local))
-    return rn_node_error (rn_node_path (root, "memory.workspace_limit"), error, "%s", local->message);
+  if (rn_node_kind (node) == RN_NODE_INT && rn_node_as_int (node) > 0)
+    bytes = (guint64) rn_node_as_int (node);
+  else if (rn_node_kind (node) != RN_NODE_STRING)
+    return rn_node_error (node, error, "needs a size, such as 64MiB or a number of bytes above 0");
+  else if (!rn_size_parse (rn_node_as_string (node), &bytes, &local))
+    return rn_node_error (node, error, "%s", local->message);
   memory->workspace_bytes = bytes;
   return TRUE;
 }
@@ -235,7 +241,7 @@ rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error)
   if (!rn_keys_parse (run_keys, root, config, (const char *const *) skip->pdata, error))
     return FALSE;
   if (!check_refused (root, error) || !check_workflow (config->workflow, error)
-      || !check_device (root, config->device, error) || !read_workspace_limit (root, &config->memory, error))
+      || !check_device (root, config->device, error) || !read_workspace_limit (&config->memory, error))
     {
       rn_run_config_clear (config);
       return FALSE;

@@ -50,13 +50,23 @@ test_values (void)
   g_assert_cmpstr (config.device, ==, "cpu");
   g_assert_cmpint (config.memory.fold_frozen_bn, ==, RN_FOLD_FALSE);
   g_assert_false (config.memory.inplace);
-  g_assert_cmpstr (config.memory.workspace_limit, ==, "64MiB");
   g_assert_cmpuint (config.memory.workspace_bytes, ==, 64 << 20);
   g_assert_cmpint (config.memory.plan_cache, ==, 2);
   g_assert_null (config.backend.prefer);
   g_assert_cmpuint (g_strv_length (config.backend.forbid), ==, 1);
   g_assert_true (config.optimizer == rn_node_get (root, "optimizer"));
   g_assert_null (config.model);
+}
+
+static void
+test_bytes (void)
+{
+  g_autoptr (RnNode) root = load ("memory: {workspace_limit: 67108864}\n");
+  g_auto (RnRunConfig) config = { 0 };
+  g_autoptr (GError) error = NULL;
+  rn_run_config_parse (root, &config, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (config.memory.workspace_bytes, ==, 64 << 20);
 }
 
 static void
@@ -119,6 +129,8 @@ test_wrong (void)
   assert_refused ("memory: {inplce: true}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_KEY, "inplace");
   assert_refused ("memory: {workspace_limit: much}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE,
                   "workspace_limit");
+  assert_refused ("memory: {workspace_limit: -1}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "above 0");
+  assert_refused ("memory: {workspace_limit: [1]}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "above 0");
   assert_refused ("seed: -1\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "seed");
   assert_refused ("workflow: [[train, 1], [val, 1]]\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE,
                   "evaluation:");
@@ -187,6 +199,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/run-config/values", test_values);
+  g_test_add_func ("/run-config/bytes", test_bytes);
   g_test_add_func ("/run-config/defaults", test_defaults);
   g_test_add_func ("/run-config/neutral", test_neutral);
   g_test_add_func ("/run-config/refused", test_refused);
