@@ -52,7 +52,8 @@ test_base_refused (Fixture *f, gconstpointer data)
 
   fixture_fails (f, "self.yaml", RN_CONFIG_ERROR_VALUE, "self.yaml:2:1: _base_: ", "its own _base_");
   fixture_fails (f, "ping.yaml", RN_CONFIG_ERROR_VALUE, "pong.yaml:1:1: _base_: ", "its own _base_");
-  fixture_fails (f, "missing.yaml", RN_CONFIG_ERROR_VALUE, "missing.yaml:2:1: _base_: ", "No such file");
+  fixture_fails (f, "missing.yaml", RN_CONFIG_ERROR_VALUE, "missing.yaml:2:1: _base_: ",
+                 "No such file or directory; looked for in the folder of ");
   fixture_fails (f, "folder.yaml", RN_CONFIG_ERROR_VALUE, "folder.yaml:1:1: _base_: ", "Is a directory");
   fixture_fails (f, "type.yaml", RN_CONFIG_ERROR_VALUE, "type.yaml:1:10: _base_.0: ", "name of a file");
   fixture_fails (f, "inner.yaml", RN_CONFIG_ERROR_KEY, "inner.yaml:2:3: model._base_: ", "top of a file");
