@@ -148,7 +148,8 @@ check_layout (const char *ann_file, const char *prefix, const RnNode *node, GErr
                "  %s/ID.jpg  (or .jpeg, .png)\n"
                "Paths that are relative start at data_root (--set data_root=FOLDER); `runner synth FOLDER` "
                "draws a small data set.",
-               rn_node_origin (node), missing, ann_file, annotations, images);
+               rn_node_origin (rn_node_get (node, missing == ann_file ? "ann_file" : "img_prefix")), missing,
+               ann_file, annotations, images);
   return FALSE;
 }
 
