@@ -198,8 +198,10 @@ count_known (GPtrArray *bases, const char *const *names, GArray **unknown)
 
 /* Refuses a set in which every object has an unknown name: the classes belong to other data. */
 static gboolean
-check_known (GPtrArray *bases, const char *const *names, GError **error)
+check_known (GPtrArray *bases, const char *const *names, const RnDatasetOptions *options, GError **error)
 {
+  const RnDataset *first = bases->pdata[0];
+  const RnNode *node = first->classes_node != NULL ? first->classes_node : options->classes;
   g_autoptr (GArray) unknown = NULL;
   int64_t known = count_known (bases, names, &unknown);
   g_autofree char *list = list_counts (unknown);
@@ -212,9 +214,9 @@ check_known (GPtrArray *bases, const char *const *names, GError **error)
       return TRUE;
     }
   g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY,
-               "no object has a known class; seen: %s. Set `classes:` to a list of these names, to a file of "
+               "%s: no object has a known class; seen: %s. Set `classes:` to a list of these names, to a file of "
                "them, or to auto",
-               list);
+               node != NULL ? rn_node_origin (node) : first->prefix, list);
   return FALSE;
 }
 
@@ -296,7 +298,7 @@ rn_dataset_settle_classes (GPtrArray *bases, const RnDatasetOptions *options, ch
 {
   g_auto (GStrv) names = agree_on_names (bases, options, error);
 
-  if (names == NULL || !check_known (bases, (const char *const *) names, error))
+  if (names == NULL || !check_known (bases, (const char *const *) names, options, error))
     return FALSE;
   for (guint b = 0; b < bases->len; b++)
     relabel (bases->pdata[b], (const char *const *) names);

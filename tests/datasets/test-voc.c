@@ -349,6 +349,7 @@ test_set_refusals (void)
     { "type: VOCDataset, ann_file: noxml.txt, img_prefix: .", 0, 0, "noxml.xml", FALSE,
       RN_DATA_ERROR_MISSING },
     { GOOD, 0, 0, "seen: a (1), b (1)", FALSE, RN_DATA_ERROR_EMPTY },
+    { GOOD ", classes: [x]", 0, 0, "test.yaml:", FALSE, RN_DATA_ERROR_EMPTY }, /* where they are */
     { "type: VOCDataset, ann_file: empty.txt, img_prefix: ., classes: [a]", 0, 0,
       "no image is left: 0 of 1 images", FALSE, RN_DATA_ERROR_EMPTY },
     { GOOD ", classes: latin1.txt", 0, 0, "not UTF-8", TRUE, 0 },
