@@ -36,7 +36,7 @@ static const char *const styles[] = { [RN_RESNET_PYTORCH] = "pytorch", [RN_RESNE
       RN_KEY (RnResNet, norm_eval, RN_KEY_BOOL, "true",                                                      \
               "train on running statistics, which then never change"),                                       \
       RN_KEY (RnResNet, with_cp, RN_KEY_BOOL, "false",                                                       \
-              "recompute blocks in the backward pass (not built yet)"),                                      \
+              "recompute blocks in the backward pass (not in this release)"),                                \
       RN_KEY (RnResNet, zero_init_residual, RN_KEY_BOOL, "true",                                             \
               "the last batch norm of each block starts at 0"),                                              \
       RN_KEY (RnResNet, init_cfg, RN_KEY_NODE, "null",                                                       \
@@ -126,7 +126,7 @@ setup (gpointer self, const RnNode *config, RnFeatures *out, GError **error)
 
   if (net->with_cp)
     return rn_node_error (rn_node_blame (config, "with_cp"), error,
-                          "recomputing is not built yet; write with_cp: false");
+                          "recomputing is not in this release; what works: with_cp: false");
   if (net->frozen_stages > net->num_stages)
     return rn_node_error (rn_node_blame (config, "frozen_stages"), error,
                           "frozen_stages is %" G_GINT64_FORMAT ", but num_stages is %" G_GINT64_FORMAT,
