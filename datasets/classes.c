@@ -213,10 +213,11 @@ check_known (GPtrArray *bases, const char *const *names, const RnDatasetOptions 
       g_message ("objects of other classes, left out: %s", list);
       return TRUE;
     }
-  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY,
-               "%s: no object has a known class; seen: %s. Set `classes:` to a list of these names, to a file of "
-               "them, or to auto",
-               node != NULL ? rn_node_origin (node) : first->prefix, list);
+  g_set_error (
+      error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY,
+      "%s: no object has a known class; seen: %s. Set `classes:` to a list of these names, to a file of "
+      "them, or to auto",
+      node != NULL ? rn_node_origin (node) : first->prefix, list);
   return FALSE;
 }
 

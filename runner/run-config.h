@@ -22,7 +22,7 @@ typedef struct
   gboolean inplace;
   const RnNode *workspace_limit; /* text such as "64MiB" or bytes, for one op's scratch; NULL: no limit */
   gsize workspace_bytes;         /* the same as a number; 0: no limit */
-  gint64 plan_cache;     /* plans kept, one per batch shape */
+  gint64 plan_cache;             /* plans kept, one per batch shape */
   /* Known, but refused unless null, false or none: see rn_run_config_parse. */
   const RnNode *recompute, *budget, *head, *momentum, *update, *offload;
 } RnMemoryConfig;

@@ -14,7 +14,7 @@ G_BEGIN_DECLS
 
 typedef struct
 {
-  gboolean is_by_epoch; /* EpochBasedRunner, else IterBasedRunner */
+  gboolean is_by_epoch;         /* EpochBasedRunner, else IterBasedRunner */
   gint64 max_epochs, max_iters; /* what comes first ends the run; G_MAXINT64: no such limit */
   const char *work_dir;         /* must exist */
   const char *timestamp;        /* names the logs; NULL: now */

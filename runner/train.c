@@ -110,9 +110,9 @@ build (RnTraining *training, const char *timestamp, GError **error)
 {
   RnJob *job = training->job;
   g_autofree char *config_text = rn_config_dump (job->root, FALSE);
-  RnRunnerOptions options = {
-    .work_dir = job->config.work_dir, .config_text = config_text, .timestamp = timestamp
-  };
+  RnRunnerOptions options = { .work_dir = job->config.work_dir,
+                              .config_text = config_text,
+                              .timestamp = timestamp };
   g_autoptr (RnHookList) hooks = NULL;
 
   if (!rn_run_config_check_training (job->root, error)

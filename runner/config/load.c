@@ -50,8 +50,8 @@ load_base (Loader *loader, RnNode *bases, const char *from, const RnNode *name, 
           g_autoptr (GError) cause = g_steal_pointer (error);
           gboolean is_lost = g_error_matches (cause, G_FILE_ERROR, G_FILE_ERROR_NOENT)
                              && !g_path_is_absolute (rn_node_as_string (name));
-          rn_node_error (name, error, "%s%s%s", cause->message, is_lost ? "; looked for in the folder of " : "",
-                         is_lost ? from : "");
+          rn_node_error (name, error, "%s%s%s", cause->message,
+                         is_lost ? "; looked for in the folder of " : "", is_lost ? from : "");
         }
       return FALSE;
     }

@@ -137,7 +137,8 @@ test_plan_errors (void)
   g_assert_cmpint (data.code, ==, 2);
   assert_contains (data.err, "--shape HxW needs no data set");
   g_assert_true (g_str_has_prefix (data.err, "runner plan: "));
-  assert_contains (data.err, "retinanet_shapes.yaml:"); /* where ann_file is, not the base that has the rest */
+  /* Where ann_file is, not the base that has the rest. */
+  assert_contains (data.err, "retinanet_shapes.yaml:");
   g_assert_true (strstr (data.err, "retinanet_shapes.yaml:") < strstr (data.err, "no data set"));
   g_assert_true (strstr (data.err, "--shape") > strstr (data.err, "no data set"));
 }
