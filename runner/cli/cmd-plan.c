@@ -86,6 +86,9 @@ print_text (RnJob *job, const RnPlan *plan)
   g_print ("total                 %8.1f\n\n", (double) m.total_bytes / MIB);
   g_print ("peak at op %d: %s of %s\n\n", plan->peak_op, rn_op_name (peak->op), peak->scope);
 
+  g_print ("kept: what of the output backward still reads; work: the largest scratch of the layer's ops, "
+           "forward or "
+           "backward\n");
   g_print ("%-34s %-15s %-20s %9s %9s %9s %9s  %s\n", "layer", "op", "output", "G mult", "out MiB",
            "kept MiB", "work MiB", "kernel");
   for (int i = 0; i < plan->graph->turn; i++)
