@@ -18,8 +18,8 @@ data: {samples_per_gpu: 2}
 runner: {_delete_: true, type: IterBasedRunner, max_iters: 2}
 TEXT
 "$runner" plan "$tmp/tiny.yaml" > /dev/null
-"$runner" train "$tmp/tiny.yaml" --work-dir "$tmp/work" --threads 1
-"$runner" eval "$tmp/tiny.yaml" "$tmp/work/latest.safetensors" --threads 1
+"$runner" train "$tmp/tiny.yaml" --work-dir "$tmp/run" --threads 1
+"$runner" eval "$tmp/tiny.yaml" "$tmp/run/latest.safetensors" --threads 1
 
 cat > "$tmp/user.c" << TEXT
 #include <runner/hook.h>
