@@ -59,12 +59,6 @@ rn_dataset_size (const RnDataset *dataset)
   return dataset->size;
 }
 
-gboolean
-rn_dataset_test_mode (const RnDataset *dataset)
-{
-  return dataset->test_mode;
-}
-
 int
 rn_dataset_n_classes (const RnDataset *dataset)
 {

@@ -69,7 +69,6 @@ void rn_dataset_free (RnDataset *dataset);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnDataset, rn_dataset_free)
 
 int64_t rn_dataset_size (const RnDataset *dataset);
-gboolean rn_dataset_test_mode (const RnDataset *dataset);
 
 int rn_dataset_n_classes (const RnDataset *dataset);
 const char *rn_dataset_class_name (const RnDataset *dataset, int label);

@@ -13,8 +13,6 @@ struct _RnExecutor
   const void **in;  /* [ops][RN_OP_MAX_IN] */
   void **out;       /* [ops][RN_OP_MAX_OUT] */
   void **workspace; /* [ops] */
-  RnOpObserver observer;
-  gpointer user_data;
   RnArenaCheck *check; /* NULL when off */
 };
 
@@ -88,13 +86,6 @@ rn_executor_free (RnExecutor *executor)
   g_free (executor);
 }
 
-void
-rn_executor_set_observer (RnExecutor *executor, RnOpObserver observer, gpointer user_data)
-{
-  executor->observer = observer;
-  executor->user_data = user_data;
-}
-
 static gboolean
 run_op (RnExecutor *executor, int i, GError **error)
 {
@@ -118,16 +109,12 @@ rn_executor_run (RnExecutor *executor, int first, int end, GError **error)
     rn_arena_check_start (executor->check);
   for (int i = first; i < end; i++)
     {
-      if (executor->observer)
-        executor->observer (executor->plan, i, FALSE, executor->user_data);
       if (executor->check)
         rn_arena_check_before (executor->check, i);
       if (!run_op (executor, i, error))
         return FALSE;
       if (executor->check && !rn_arena_check_after (executor->check, i, error))
         return FALSE;
-      if (executor->observer)
-        executor->observer (executor->plan, i, TRUE, executor->user_data);
     }
   return TRUE;
 }

@@ -8,9 +8,6 @@
 
 G_BEGIN_DECLS
 
-/* Called before (@done FALSE) and after each op when set: profilers, finite checks. May be NULL. */
-typedef void (*RnOpObserver) (const RnPlan *plan, int op, gboolean done, gpointer user_data);
-
 typedef struct _RnExecutor RnExecutor;
 
 /* @arena: device memory of at least plan->arena_bytes, lent, shared with other executors (one runs at a
@@ -23,7 +20,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnExecutor, rn_executor_free)
 void *rn_executor_address (const RnExecutor *executor, RnValueId value);
 /* Runs ops [first, end). Errors: RN_DEVICE_ERROR_KERNEL with op, scope and shapes. */
 gboolean rn_executor_run (RnExecutor *executor, int first, int end, GError **error);
-void rn_executor_set_observer (RnExecutor *executor, RnOpObserver observer, gpointer user_data);
 
 /*
  * The checking mode: before every op the arena is compared with a copy; after it, every changed byte must lie

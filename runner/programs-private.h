@@ -43,8 +43,6 @@ struct _RnPrograms
 
   RnProgram *current; /* of the last forward */
   float losses[RN_MAX_LOSSES];
-  RnOpObserver observer;
-  gpointer observer_data;
   gsize highest_byte;
 };
 

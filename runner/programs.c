@@ -134,7 +134,6 @@ rn_programs_prepare (RnPrograms *p, RnShape shape, GError **error)
       if (p->options.check && !rn_executor_enable_check (program->executor, error))
         return NULL;
     }
-  rn_executor_set_observer (program->executor, p->observer, p->observer_data);
   return program;
 }
 
@@ -202,13 +201,6 @@ rn_programs_set_multipliers (RnPrograms *p, int param, RnParamMultipliers multip
 {
   g_return_if_fail (!p->update_plan && param >= 0 && param < rn_param_set_size (p->params));
   p->multipliers[param] = multipliers;
-}
-
-void
-rn_programs_set_observer (RnPrograms *p, RnOpObserver observer, gpointer user_data)
-{
-  p->observer = observer;
-  p->observer_data = user_data;
 }
 
 /* ---- memory ---- */

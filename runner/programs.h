@@ -108,8 +108,6 @@ gboolean rn_programs_update (RnPrograms *programs, const RnUpdate *update, GErro
  */
 gboolean rn_programs_infer (RnPrograms *programs, const RnBatch *batch, GArray **detections, GError **error);
 
-/* For profilers; called around every op of every program. */
-void rn_programs_set_observer (RnPrograms *programs, RnOpObserver observer, gpointer user_data);
 /* Highest byte of the arena that was really written; only with options.check. */
 gsize rn_programs_highest_byte (RnPrograms *programs);
 
