@@ -214,13 +214,20 @@ read_optimizer (const RnJob *job, RnProgramsOptions *options, GError **error)
   return TRUE;
 }
 
+RnPassOptions
+rn_job_pass_options (const RnJob *job)
+{
+  return (RnPassOptions){ .fold_frozen_bn = job->config.memory.fold_frozen_bn != RN_FOLD_FALSE,
+                          .inplace = job->config.memory.inplace,
+                          .cblk = job->device->cblk };
+}
+
 gboolean
 rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gboolean check, GError **error)
 {
   RnProgramsOptions options = {
     .training = training,
-    .passes = { .fold_frozen_bn = job->config.memory.fold_frozen_bn != RN_FOLD_FALSE,
-                .inplace = job->config.memory.inplace },
+    .passes = rn_job_pass_options (job),
     .plan_cache = (int) job->config.memory.plan_cache,
     .check = check,
   };

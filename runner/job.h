@@ -62,6 +62,9 @@ gboolean rn_job_open_model (RnJob *job, GError **error);
 /* Adds the shapes that the open splits can form, for @mode, to @shapes (of RnShape). */
 void rn_job_add_shapes (RnJob *job, RnSplit split, RnMode mode, GArray *shapes);
 
+/* What the file and the device ask of the passes. */
+RnPassOptions rn_job_pass_options (const RnJob *job);
+
 /* Programs for @shapes (of RnShape, not empty), neither planned nor reserved. */
 gboolean rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gboolean check,
                                GError **error);

@@ -117,6 +117,19 @@ rn_programs_get_plan (RnPrograms *p, RnShape shape, GError **error)
   return program ? program->plan : NULL;
 }
 
+/* The plan against itself now, and against what is really written from now on. */
+static gboolean
+check_program (RnProgram *program, GError **error)
+{
+  g_autofree char *fault = rn_plan_check (program->plan);
+  if (fault)
+    {
+      g_set_error_literal (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED, fault);
+      return FALSE;
+    }
+  return rn_executor_enable_check (program->executor, error);
+}
+
 RnProgram *
 rn_programs_prepare (RnPrograms *p, RnShape shape, GError **error)
 {
@@ -131,7 +144,7 @@ rn_programs_prepare (RnPrograms *p, RnShape shape, GError **error)
           g_prefix_error (error, "shape %dx%d, batch %d: ", shape.height, shape.width, shape.n);
           return NULL;
         }
-      if (p->options.check && !rn_executor_enable_check (program->executor, error))
+      if (p->options.check && !check_program (program, error))
         return NULL;
     }
   return program;
@@ -149,7 +162,6 @@ rn_programs_new (RnModel *model, RnDevice *device, const RnProgramsOptions *opti
   p->model = model;
   p->device = device;
   p->options = *options;
-  p->options.passes.cblk = device->cblk;
   p->shapes = g_memdup2 (shapes, sizeof *shapes * (gsize) n_shapes);
   p->n_shapes = n_shapes;
   p->params = rn_param_set_new ();

@@ -30,7 +30,7 @@ typedef struct
   gboolean momentum; /* the optimizer keeps momentum */
   gboolean nesterov;
   double dampening;
-  RnPassOptions passes; /* cblk is taken from the device */
+  RnPassOptions passes;
   int plan_cache;       /* plans kept, at least 1 */
   gboolean check;       /* executors compare what is written with the plan: slow */
 } RnProgramsOptions;

@@ -172,9 +172,7 @@ static gboolean
 print_passes (RnJob *job, GError **error)
 {
   RnMemory m = rn_programs_memory (job->programs);
-  RnPassOptions options = { .fold_frozen_bn = job->config.memory.fold_frozen_bn != RN_FOLD_FALSE,
-                            .inplace = job->config.memory.inplace,
-                            .cblk = job->device->cblk };
+  RnPassOptions options = rn_job_pass_options (job);
   g_autoptr (RnGraph) graph = rn_model_build (job->model, rn_programs_params (job->programs), m.worst.mode,
                                               m.worst.n, m.worst.height, m.worst.width, error);
   if (!graph)
