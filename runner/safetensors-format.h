@@ -7,8 +7,8 @@
 
 G_BEGIN_DECLS
 
-/* Our headers start so, which gives the checksum a fixed place. It is computed with RN_SAFETENSORS_NO_CHECKSUM
- * there. */
+/* Our headers start so, which gives the checksum a fixed place. It is computed with
+ * RN_SAFETENSORS_NO_CHECKSUM there. */
 #define RN_SAFETENSORS_PREFIX "{\"__metadata__\":{\"checksum\":\""
 #define RN_SAFETENSORS_NO_CHECKSUM "crc32c:00000000"
 #define RN_SAFETENSORS_CHECKSUM_FORMAT "crc32c:%08x"
