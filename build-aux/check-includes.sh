@@ -29,6 +29,8 @@ BEGIN {
   vendor["omp.h"] = "kernels/"
   vendor["yaml.h"] = "runner/config/yaml.c"
   vendor["libxml/"] = vendor["jpeglib.h"] = vendor["png.h"] = "datasets/"
+  vendor["cairo"] = "runner/draw/"
+  vendor["zip.h"] = "runner/weights/"
   vendor["json-glib/"] = vendor["gmodule.h"] = "runner/"
   vendor["cuda"] = vendor["cudnn"] = vendor["cublas"] = "kernels/cuda/"
 }

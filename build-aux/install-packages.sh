@@ -4,7 +4,8 @@
 set -eu
 
 needed='autoconf automake libtool make gcc g++ libc6-dev pkg-config xz-utils
-  libglib2.0-dev libyaml-dev libjson-glib-dev libxml2-dev libjpeg62-turbo-dev libpng-dev'
+  libglib2.0-dev libyaml-dev libjson-glib-dev libxml2-dev libjpeg62-turbo-dev libpng-dev
+  libcairo2-dev libzip-dev'
 wanted='libdnnl-dev' # not on every architecture; without it the build has the plain C kernels only
 
 if ! command -v apt-get > /dev/null || ! command -v dpkg-query > /dev/null; then

@@ -30,3 +30,9 @@ librunner_internal_la_SOURCES += \
   runner/train-task.c runner/train-task.h \
   runner/train.c runner/train.h \
   runner/training-hooks.c
+librunner_internal_la_SOURCES += \
+  runner/draw/chart.h \
+  runner/draw/picture.h
+librunner_internal_la_SOURCES += \
+  runner/weights/torch-writer.h \
+  runner/weights/weights.h
