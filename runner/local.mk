@@ -32,6 +32,7 @@ librunner_internal_la_SOURCES += \
   runner/training-hooks.c
 librunner_internal_la_SOURCES += \
   runner/draw/chart.h \
+  runner/draw/color.c \
   runner/draw/picture.h
 librunner_internal_la_SOURCES += \
   runner/weights/torch-writer.h \
