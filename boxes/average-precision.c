@@ -20,13 +20,6 @@ typedef struct
   GArray *hits; /* of Hit, in the order of images */
 } Class;
 
-/* Precision and recall of the detections down to one score, in the types that MMDetection has. */
-typedef struct
-{
-  double recall;
-  float precision;
-} Point;
-
 struct _RnApEval
 {
   int num_classes;
@@ -135,8 +128,8 @@ check_label (const char *what, int32_t label, int num_classes, GError **error)
   return FALSE;
 }
 
-static gboolean
-check_image (const RnApImage *image, int num_classes, GError **error)
+gboolean
+rn_ap_image_check (const RnApImage *image, int num_classes, GError **error)
 {
   for (int i = 0; i < image->n_detections; i++)
     {
@@ -178,7 +171,7 @@ select_detections (GArray *selected, const RnDetection *detections, int n, int32
 gboolean
 rn_ap_eval_add (RnApEval *eval, const RnApImage *image, GError **error)
 {
-  if (!check_image (image, eval->num_classes, error))
+  if (!rn_ap_image_check (image, eval->num_classes, error))
     return FALSE;
 
   for (int c = 0; c < eval->num_classes; c++)
@@ -213,7 +206,7 @@ rn_ap_eval_add (RnApEval *eval, const RnApImage *image, GError **error)
 static GArray *
 trace_curve (Class *class)
 {
-  GArray *curve = g_array_sized_new (FALSE, FALSE, sizeof (Point), class->hits->len);
+  GArray *curve = g_array_sized_new (FALSE, FALSE, sizeof (RnApPoint), class->hits->len);
   double n_gts = MAX ((double) class->n_gts, FLT_EPSILON);
   int64_t n_true = 0, n_false = 0;
 
@@ -224,7 +217,7 @@ trace_curve (Class *class)
 
       n_true += verdict == RN_AP_TRUE;
       n_false += verdict == RN_AP_FALSE;
-      Point point = {
+      RnApPoint point = {
         .recall = (double) n_true / n_gts,
         .precision = (float) n_true / MAX ((float) (n_true + n_false), FLT_EPSILON),
       };
@@ -238,7 +231,7 @@ trace_curve (Class *class)
  * That is 0.30000000000000004 for k = 3, which a recall of exactly 3/10 does not reach.
  */
 static float
-ap_11points (const Point *curve, guint n)
+ap_11points (const RnApPoint *curve, guint n)
 {
   float sum = 0;
 
@@ -255,7 +248,7 @@ ap_11points (const Point *curve, guint n)
 
 /* From the right, so that the envelope (the best precision at this recall or a higher one) needs no array. */
 static float
-ap_area (const Point *curve, guint n)
+ap_area (const RnApPoint *curve, guint n)
 {
   double sum = 0, envelope = 0;
 
@@ -268,6 +261,12 @@ ap_area (const Point *curve, guint n)
   return (float) sum;
 }
 
+GArray *
+rn_ap_eval_curve (RnApEval *eval, int label)
+{
+  return trace_curve (&eval->classes[label]);
+}
+
 double
 rn_ap_eval_finish (RnApEval *eval, RnApClass *table)
 {
@@ -278,7 +277,7 @@ rn_ap_eval_finish (RnApEval *eval, RnApClass *table)
     {
       Class *class = &eval->classes[c];
       g_autoptr (GArray) curve = trace_curve (class);
-      const Point *points = (const Point *) curve->data;
+      const RnApPoint *points = (const RnApPoint *) curve->data;
       guint n = curve->len;
       float ap = eval->mode == RN_AP_11POINTS ? ap_11points (points, n) : ap_area (points, n);
 

@@ -45,6 +45,9 @@ typedef struct
   int n_difficults;
 } RnApImage;
 
+/* RN_DATA_ERROR_FORMAT for a label outside 0..@num_classes - 1 or a score that is NaN. */
+gboolean rn_ap_image_check (const RnApImage *image, int num_classes, GError **error);
+
 /**
  * rn_ap_match:
  * @detections, @n_detections: of one image and one class
@@ -67,11 +70,18 @@ RnApEval *rn_ap_eval_new (int num_classes, float iou_thr, RnApMode mode);
 void rn_ap_eval_free (RnApEval *eval);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnApEval, rn_ap_eval_free)
 
-/*
- * The order of images decides between detections of the same score. RN_DATA_ERROR_FORMAT for a label outside
- * 0..K-1 or a score that is NaN.
- */
+/* The order of images decides between detections of the same score. Errors as of rn_ap_image_check. */
 gboolean rn_ap_eval_add (RnApEval *eval, const RnApImage *image, GError **error);
+
+/* Precision and recall of all detections down to one score, in the types that MMDetection has. */
+typedef struct
+{
+  double recall;
+  float precision;
+} RnApPoint;
+
+/* Of RnApPoint, one a detection of class @label, from the best score down. (transfer full) */
+GArray *rn_ap_eval_curve (RnApEval *eval, int label);
 
 /*
  * Fills @table [num_classes] (may be NULL) and gives the mean AP of the classes that have ground truth, 0 if
