@@ -33,7 +33,10 @@ librunner_internal_la_SOURCES += \
 librunner_internal_la_SOURCES += \
   runner/draw/chart.h \
   runner/draw/color.c \
-  runner/draw/picture.h
+  runner/draw/picture.c \
+  runner/draw/picture.h \
+  runner/draw/show.c \
+  runner/draw/show.h
 librunner_internal_la_SOURCES += \
   runner/weights/torch-writer.h \
   runner/weights/weights.h

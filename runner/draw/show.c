@@ -1,0 +1,156 @@
+#include "config.h"
+
+#include "runner/draw/show.h"
+
+#include "datasets/image.h"
+#include "runner/base/error.h"
+#include "runner/draw/picture.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+
+#define MAX_NAME 200 /* bytes; file systems allow 255, and a temporary file has a longer name */
+
+static const char *
+name_of (const RnShowImage *image, int label)
+{
+  return label >= 0 && label < (int) g_strv_length ((char **) image->names) ? image->names[label] : "?";
+}
+
+/* The worst first, so that the best lie on top. Gives how many were drawn. */
+static guint
+draw_detections (const RnShowImage *image, RnPicture *picture)
+{
+  guint n = 0;
+
+  for (guint i = image->detections->len; i > 0; i--)
+    {
+      const RnDetection *d = &g_array_index (image->detections, RnDetection, i - 1);
+      if (!((double) d->score > image->score_thr))
+        continue;
+      const float box[4] = { d->box.x1, d->box.y1, d->box.x2, d->box.y2 };
+      g_autofree char *label = g_strdup_printf ("%s %.2f", name_of (image, d->label), (double) d->score);
+      rn_picture_box (picture, box, d->label, RN_BOX_SOLID, label);
+      n++;
+    }
+  return n;
+}
+
+static void
+draw_truth (const RnGroundTruth *truth, RnPicture *picture)
+{
+  for (int i = 0; i < truth->n; i++)
+    rn_picture_box (picture, truth->boxes[i], truth->labels[i],
+                    truth->difficult[i] ? RN_BOX_THIN : RN_BOX_DASHED, NULL);
+}
+
+static RnPicture *
+decode (const RnShowImage *image, GError **error)
+{
+  g_autofree guint8 *pixels = g_try_malloc_n ((gsize) image->width * (gsize) image->height, 3);
+
+  if (pixels == NULL)
+    {
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY, "%s: no memory for %d x %d pixels",
+                   image->path, image->width, image->height);
+      return NULL;
+    }
+  if (!rn_image_decode_path (image->path, pixels, image->width, image->height, error))
+    return NULL;
+  return rn_picture_new (pixels, image->width, image->height);
+}
+
+gboolean
+rn_show_write (const RnShowImage *image, const char *png_path, GError **error)
+{
+  g_autoptr (RnPicture) picture = decode (image, error);
+
+  if (picture == NULL)
+    return FALSE;
+  guint n = draw_detections (image, picture);
+  if (image->truth != NULL)
+    {
+      draw_truth (image->truth, picture);
+      g_autofree char *caption = g_strdup_printf ("%u detections above %g; %d objects, dashed", n,
+                                                  image->score_thr, image->truth->n);
+      rn_picture_caption (picture, caption);
+    }
+  return rn_picture_write_png (picture, png_path, error);
+}
+
+char *
+rn_show_file_name (GHashTable *taken, const char *id)
+{
+  g_autofree char *stem = g_strndup (id, MAX_NAME);
+  char *name = g_strconcat (g_strdelimit (stem, "/", '_'), ".png", NULL);
+
+  for (guint i = 2; g_hash_table_contains (taken, name); i++)
+    {
+      g_free (name);
+      name = g_strdup_printf ("%s-%u.png", stem, i);
+    }
+  g_hash_table_add (taken, g_strdup (name));
+  return name;
+}
+
+/* ---- The first images of a data set ---- */
+
+struct _RnShow
+{
+  char *dir;
+  const RnDataset *dataset;
+  int64_t n_left;
+  double score_thr;
+  GHashTable *taken; /* file names */
+};
+
+RnShow *
+rn_show_new (const char *dir, const RnDataset *dataset, int64_t n_images, double score_thr, GError **error)
+{
+  if (g_mkdir_with_parents (dir, 0777) != 0)
+    {
+      int code = errno;
+      g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (code), "%s: %s", dir, g_strerror (code));
+      return NULL;
+    }
+  RnShow *show = g_new0 (RnShow, 1);
+  show->dir = g_strdup (dir);
+  show->dataset = dataset;
+  show->n_left = n_images;
+  show->score_thr = score_thr;
+  show->taken = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  return show;
+}
+
+void
+rn_show_free (RnShow *show)
+{
+  if (show == NULL)
+    return;
+  g_hash_table_unref (show->taken);
+  g_free (show->dir);
+  g_free (show);
+}
+
+gboolean
+rn_show_add (RnShow *show, const RnSampleMeta *meta, const GArray *detections, GError **error)
+{
+  RnGroundTruth truth;
+
+  if (show->n_left <= 0)
+    return TRUE;
+  show->n_left--;
+  rn_dataset_ground_truth (show->dataset, meta->index, &truth);
+  RnShowImage image = {
+    .path = meta->path,
+    .width = meta->ori_width,
+    .height = meta->ori_height,
+    .detections = detections,
+    .score_thr = show->score_thr,
+    .truth = &truth,
+    .names = rn_dataset_class_names (show->dataset),
+  };
+  g_autofree char *name = rn_show_file_name (show->taken, meta->id);
+  g_autofree char *path = g_build_filename (show->dir, name, NULL);
+  return rn_show_write (&image, path, error);
+}

@@ -1,0 +1,3 @@
+check_PROGRAMS += tests/draw/test-picture
+
+tests_draw_test_picture_SOURCES = tests/draw/test-picture.c
