@@ -15,7 +15,10 @@
 typedef struct
 {
   char *name;
-  RnTensorDesc desc;
+  const char *type; /* as in the file, interned */
+  gsize element_bytes, bytes;
+  int rank;
+  int64_t dims[RN_SAFETENSORS_MAX_DIMS];
   RnTensorRead read;
   gpointer source;
   GDestroyNotify free_source;
@@ -68,16 +71,33 @@ rn_safetensors_writer_set_metadata (RnSafetensorsWriter *writer, const char *key
 }
 
 void
-rn_safetensors_writer_add (RnSafetensorsWriter *writer, const char *name, const RnTensorDesc *desc,
-                           RnTensorRead read, gpointer source, GDestroyNotify free_source)
+rn_safetensors_writer_add_typed (RnSafetensorsWriter *writer, const char *name, const char *type,
+                                 gsize element_bytes, int rank, const int64_t *dims, RnTensorRead read,
+                                 gpointer source, GDestroyNotify free_source)
 {
   Entry *entry = g_new0 (Entry, 1);
   entry->name = g_strdup (name);
-  entry->desc = *desc;
+  entry->type = g_intern_string (type);
+  entry->element_bytes = entry->bytes = element_bytes;
+  entry->rank = rank;
+  for (int i = 0; i < rank; i++)
+    {
+      entry->dims[i] = dims[i];
+      entry->bytes *= (gsize) dims[i];
+    }
   entry->read = read;
   entry->source = source;
   entry->free_source = free_source;
   g_ptr_array_add (writer->entries, entry);
+}
+
+void
+rn_safetensors_writer_add (RnSafetensorsWriter *writer, const char *name, const RnTensorDesc *desc,
+                           RnTensorRead read, gpointer source, GDestroyNotify free_source)
+{
+  rn_safetensors_writer_add_typed (writer, name, rn_safetensors_type_name (desc->dtype),
+                                   rn_dtype_size (desc->dtype), desc->rank, desc->dims, read, source,
+                                   free_source);
 }
 
 /* Large elements first, so that all are aligned; then by name. */
@@ -85,10 +105,9 @@ static int
 compare_entries (gconstpointer a, gconstpointer b)
 {
   const Entry *x = *(const Entry *const *) a, *y = *(const Entry *const *) b;
-  gsize x_bytes = rn_dtype_size (x->desc.dtype), y_bytes = rn_dtype_size (y->desc.dtype);
 
-  if (x_bytes != y_bytes)
-    return x_bytes > y_bytes ? -1 : 1;
+  if (x->element_bytes != y->element_bytes)
+    return x->element_bytes > y->element_bytes ? -1 : 1;
   return strcmp (x->name, y->name);
 }
 
@@ -98,16 +117,16 @@ append_tensor (JsonBuilder *builder, const Entry *entry, gsize offset)
   json_builder_set_member_name (builder, entry->name);
   json_builder_begin_object (builder);
   json_builder_set_member_name (builder, "dtype");
-  json_builder_add_string_value (builder, rn_safetensors_type_name (entry->desc.dtype));
+  json_builder_add_string_value (builder, entry->type);
   json_builder_set_member_name (builder, "shape");
   json_builder_begin_array (builder);
-  for (int i = 0; i < entry->desc.rank; i++)
-    json_builder_add_int_value (builder, entry->desc.dims[i]);
+  for (int i = 0; i < entry->rank; i++)
+    json_builder_add_int_value (builder, entry->dims[i]);
   json_builder_end_array (builder);
   json_builder_set_member_name (builder, "data_offsets");
   json_builder_begin_array (builder);
   json_builder_add_int_value (builder, (gint64) offset);
-  json_builder_add_int_value (builder, (gint64) (offset + rn_desc_bytes (&entry->desc)));
+  json_builder_add_int_value (builder, (gint64) (offset + entry->bytes));
   json_builder_end_array (builder);
   json_builder_end_object (builder);
 }
@@ -135,7 +154,7 @@ make_header (RnSafetensorsWriter *writer)
     {
       const Entry *entry = g_ptr_array_index (writer->entries, i);
       append_tensor (builder, entry, offset);
-      offset += rn_desc_bytes (&entry->desc);
+      offset += entry->bytes;
     }
   json_builder_end_object (builder);
 
@@ -156,7 +175,7 @@ foreach_chunk (RnSafetensorsWriter *writer, void *buffer, ChunkFunc func, gpoint
   for (guint i = 0; i < writer->entries->len; i++)
     {
       const Entry *entry = g_ptr_array_index (writer->entries, i);
-      gsize bytes = rn_desc_bytes (&entry->desc);
+      gsize bytes = entry->bytes;
       for (gsize done = 0; done < bytes;)
         {
           gsize n = MIN (bytes - done, (gsize) CHUNK_BYTES);
