@@ -380,8 +380,8 @@ rn_record_parse (const char *json, GError **error)
   g_autoptr (GError) parse_error = NULL;
   if (!json_parser_load_from_data (parser, json, (gssize) size, &parse_error))
     {
-      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "not JSON: %s",
-                   parse_error->message);
+      rn_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "not JSON: %s",
+                    parse_error->message);
       return NULL;
     }
   JsonNode *root = json_parser_get_root (parser);
@@ -398,8 +398,8 @@ rn_record_parse (const char *json, GError **error)
   while (json_object_iter_next_ordered (&iter, &name, &node))
     if (!parse_field (record, name, node))
       {
-        g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
-                     "\"%s\" has no value that a record can hold", name);
+        rn_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
+                      "\"%s\" has no value that a record can hold", name);
         return NULL;
       }
   return g_steal_pointer (&record);

@@ -67,8 +67,8 @@ static gboolean G_GNUC_PRINTF (3, 4)
   va_start (args, format);
   g_autofree char *text = g_strdup_vprintf (format, args);
   va_end (args);
-  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
-               "%s: not a whole safetensors file: %s", file->path, text);
+  rn_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
+                "%s: not a whole safetensors file: %s", file->path, text);
   return FALSE;
 }
 

@@ -1,6 +1,8 @@
 #include "config.h"
 #include "runner/base/error.h"
 
+#include <string.h>
+
 G_DEFINE_QUARK (rn_config_error, rn_config_error)
 G_DEFINE_QUARK (rn_data_error, rn_data_error)
 G_DEFINE_QUARK (rn_checkpoint_error, rn_checkpoint_error)
@@ -20,6 +22,36 @@ rn_error_exit_code (const GError *error)
       || g_error_matches (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY))
     return 3;
   return 1;
+}
+
+char *
+rn_printable (const char *text, gboolean lines)
+{
+  g_autofree char *valid = g_utf8_make_valid (text, -1);
+  GString *line = g_string_sized_new (strlen (valid));
+
+  for (const char *c = valid; *c != '\0'; c = g_utf8_next_char (c))
+    {
+      gunichar character = g_utf8_get_char (c);
+      gboolean is_bad = g_unichar_iscntrl (character) && !(lines && character == '\n');
+
+      g_string_append_unichar (line, is_bad ? '?' : character);
+    }
+  return g_string_free (line, FALSE);
+}
+
+void
+rn_set_error (GError **error, GQuark domain, int code, const char *format, ...)
+{
+  g_autofree char *text = NULL;
+  g_autofree char *line = NULL;
+  va_list args;
+
+  va_start (args, format);
+  text = g_strdup_vprintf (format, args);
+  va_end (args);
+  line = rn_printable (text, FALSE);
+  g_set_error_literal (error, domain, code, line);
 }
 
 const char *

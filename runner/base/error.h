@@ -58,6 +58,14 @@ typedef enum
 int rn_error_exit_code (const GError *error);
 
 /*
+ * @text fit for a terminal: '?' for each control character, U+FFFD for what is not UTF-8. With @lines, ends of
+ * lines stay. (transfer full)
+ */
+char *rn_printable (const char *text, gboolean lines);
+/* g_set_error for messages that quote a file's bytes: the whole message is made printable. */
+void rn_set_error (GError **error, GQuark domain, int code, const char *format, ...) G_GNUC_PRINTF (4, 5);
+
+/*
  * Step path: no text, no allocation. Converted to a GError once, by the executor, with op, shapes and
  * iteration.
  */

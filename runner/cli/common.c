@@ -227,7 +227,8 @@ int
 rn_cli_fail (GError *error)
 {
   int code = rn_error_exit_code (error);
-  g_printerr ("%s: %s\n", g_get_prgname (), error->message);
+  g_autofree char *line = rn_printable (error->message, TRUE);
+  g_printerr ("%s: %s\n", g_get_prgname (), line);
   g_error_free (error);
   return code;
 }

@@ -35,6 +35,22 @@ test_exit_codes (void)
     }
 }
 
+/* Messages quote files, and what is in them must not act on a terminal. */
+static void
+test_printable (void)
+{
+  static const char text[] = "a\nb\x1b[2J\xc2\x9b c\xff \xc3\xa9\x7f";
+  g_autofree char *line = rn_printable (text, FALSE);
+  g_autofree char *lines = rn_printable (text, TRUE);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_cmpstr (line, ==, "a?b?[2J? c\xef\xbf\xbd \xc3\xa9?");
+  g_assert_cmpstr (lines, ==, "a\nb?[2J? c\xef\xbf\xbd \xc3\xa9?");
+  rn_set_error (&error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%d: \"%s\"", 3, "x\ty");
+  g_assert_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT);
+  g_assert_cmpstr (error->message, ==, "3: \"x?y\"");
+}
+
 static void
 test_status_names (void)
 {
@@ -194,6 +210,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/base/exit-codes", test_exit_codes);
+  g_test_add_func ("/base/printable", test_printable);
   g_test_add_func ("/base/status-names", test_status_names);
   g_test_add_func ("/base/registry", test_registry);
   g_test_add_func ("/base/suggest", test_suggest);
