@@ -1,0 +1,106 @@
+/* Configurations in YAML, with bases, references and directives. */
+#include "config.h"
+
+#include "tests/fuzz/readers.h"
+
+#include "runner/config/config.h"
+
+/* What loads survives a dump. */
+static void
+check_dump (const RnNode *root, gboolean with_origins)
+{
+  g_autofree char *text = rn_config_dump (root, with_origins);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnNode) again = rn_config_load_text (text, "dump.yaml", NULL, &error);
+
+  g_assert_no_error (error);
+  g_assert_true (rn_node_equal (root, again));
+}
+
+int
+rn_fuzz_config (const guint8 *data, gsize size)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnNode) root = rn_config_load (rn_fuzz_file (data, size), NULL, &error);
+
+  if (root != NULL)
+    {
+      check_dump (root, FALSE);
+      check_dump (root, TRUE);
+    }
+  return rn_fuzz_check (root != NULL, error);
+}
+
+static void
+add_seeds (GPtrArray *seeds)
+{
+  rn_fuzz_add_text (seeds,
+                    "# a bit of everything\n"
+                    "defaults: &defaults {lr: 1e-4, steps: [8, 11], on: yes}\n"
+                    "optimizer:\n"
+                    "  <<: *defaults\n"
+                    "  type: SGD\n"
+                    "  momentum: .9\n"
+                    "model:\n"
+                    "  backbone: {type: ResNet, depth: 50, out_indices: [0, 1, 2, 3], norm_eval: true}\n"
+                    "  neck:\n"
+                    "    - type: FPN\n"
+                    "      channels: \"${model.backbone.out_indices}\"\n"
+                    "    - {_delete_: true, type: 'x', text: \"a\\tb \\u00e9 ${optimizer.lr}\"}\n"
+                    "data: {root: \"${env:RN_TEST_ROOT:data/}\", list: {_append_: [1, ~]}}\n"
+                    "folded: >\n"
+                    "  some words\n"
+                    "  and more\n"
+                    "literal: |\n"
+                    "  kept\n"
+                    "list: [*defaults, '$${x}']\n");
+  rn_fuzz_add_text (seeds, "a: &a [1, 2]\nb: &b [*a, *a]\nc: [*b, *b]\nd: {_merge_: {0: 1}}\n"
+                           "e: ${c}\nf: ${file.stem}\n? g\n: !!str 5\n");
+}
+
+static const RnFuzzToken tokens[] = {
+  RN_FUZZ_TOKEN ("${"),
+  RN_FUZZ_TOKEN ("}"),
+  RN_FUZZ_TOKEN ("${a}"),
+  RN_FUZZ_TOKEN ("${file."),
+  RN_FUZZ_TOKEN ("${env:"),
+  RN_FUZZ_TOKEN ("${_base_."),
+  RN_FUZZ_TOKEN ("*defaults"),
+  RN_FUZZ_TOKEN ("*a"),
+  RN_FUZZ_TOKEN ("&a "),
+  RN_FUZZ_TOKEN ("<<: "),
+  RN_FUZZ_TOKEN ("- "),
+  RN_FUZZ_TOKEN (": "),
+  RN_FUZZ_TOKEN ("["),
+  RN_FUZZ_TOKEN ("]"),
+  RN_FUZZ_TOKEN ("{"),
+  RN_FUZZ_TOKEN ("\""),
+  RN_FUZZ_TOKEN ("'"),
+  RN_FUZZ_TOKEN ("\t"),
+  RN_FUZZ_TOKEN ("\n"),
+  RN_FUZZ_TOKEN ("\n  "),
+  RN_FUZZ_TOKEN ("_merge_: "),
+  RN_FUZZ_TOKEN ("_append_: "),
+  RN_FUZZ_TOKEN ("_delete_: true"),
+  RN_FUZZ_TOKEN ("_base_: "),
+  RN_FUZZ_TOKEN ("!!str "),
+  RN_FUZZ_TOKEN ("!!map "),
+  RN_FUZZ_TOKEN ("1e999"),
+  RN_FUZZ_TOKEN (".nan"),
+  RN_FUZZ_TOKEN ("-.inf"),
+  RN_FUZZ_TOKEN ("0x1F"),
+  RN_FUZZ_TOKEN ("---\n"),
+  RN_FUZZ_TOKEN ("...\n"),
+  RN_FUZZ_TOKEN ("%YAML 1.1\n"),
+  RN_FUZZ_TOKEN ("| "),
+  RN_FUZZ_TOKEN ("> "),
+  RN_FUZZ_TOKEN ("? "),
+  RN_FUZZ_TOKEN ("#"),
+  RN_FUZZ_TOKEN ("\\x1b"),
+  RN_FUZZ_TOKEN ("\\0"),
+  RN_FUZZ_TOKEN ("\xef\xbb\xbf"),
+  RN_FUZZ_TOKEN ("\xff"),
+  { NULL, 0 },
+};
+
+const RnFuzzReader rn_fuzz_reader_config = { "config", rn_fuzz_config, add_seeds, tokens };
