@@ -112,7 +112,7 @@ typedef struct
 } Voc;
 
 static const RnKeySpec voc_keys[] = {
-  RN_KEY (Voc, ann_file, RN_KEY_STRING_LIST, NULL, "split list, an image id a line; or a list of them",
+  RN_KEY (Voc, ann_file, RN_KEY_STRING_LIST, NULL, "split list, an image id a line, or a folder of XML files; or a list of them",
           .flags = RN_KEY_REQUIRED),
   RN_KEY (Voc, img_prefix, RN_KEY_STRING_LIST, NULL,
           "folder with JPEGImages and Annotations; one for each ann_file", .flags = RN_KEY_REQUIRED),
@@ -143,7 +143,7 @@ check_layout (const char *ann_file, const char *prefix, const RnNode *node, GErr
     return TRUE;
   g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING,
                "%s: no data set: %s is missing. Expected:\n"
-               "  %s  (split list, an image id a line)\n"
+               "  %s  (split list, an image id a line; or a folder of XML files, which stands for all of them)\n"
                "  %s/ID.xml\n"
                "  %s/ID.jpg  (or .jpeg, .png)\n"
                "Paths that are relative start at data_root (--set data_root=FOLDER); `runner synth FOLDER` "
@@ -210,12 +210,6 @@ static const RnDatasetDesc dataset_descs[] = {
 void
 rn_datasets_register (void)
 {
-  static const RnTransformDesc *const transforms[] = {
-    &rn_transform_load_image,           &rn_transform_load_annotations, &rn_transform_resize,
-    &rn_transform_random_flip,          &rn_transform_normalize,        &rn_transform_pad,
-    &rn_transform_format_bundle,        &rn_transform_image_to_tensor,  &rn_transform_collect,
-    &rn_transform_multi_scale_flip_aug,
-  };
   static gsize done = 0;
 
   if (!g_once_init_enter (&done))
@@ -223,8 +217,8 @@ rn_datasets_register (void)
   rn_voc_xml_init ();
   for (gsize i = 0; i < G_N_ELEMENTS (dataset_descs); i++)
     rn_registry_add (rn_registry_family ("dataset"), &dataset_descs[i].component, NULL);
-  for (gsize i = 0; i < G_N_ELEMENTS (transforms); i++)
-    rn_registry_add (rn_registry_family ("transform"), &transforms[i]->component, NULL);
+  for (gsize i = 0; rn_transforms[i] != NULL; i++)
+    rn_registry_add (rn_registry_family ("transform"), &rn_transforms[i]->component, NULL);
   g_once_init_leave (&done, 1);
 }
 

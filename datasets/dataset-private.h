@@ -33,15 +33,20 @@ struct _RnDataset
 };
 
 /*
- * Room for the meta's gt_boxes and gt_labels, and for pixels, is the caller's. Sets all other fields of
- * sample->meta and runs the pipeline.
+ * Sizes, boxes and choices of a sample, of which seed, epoch and room for the meta's gt_boxes and gt_labels
+ * are the caller's; nothing is decoded.
  */
+void rn_dataset_plan (const RnDataset *dataset, int64_t index, RnSample *sample);
+/* The same and the pixels; room for these is the caller's too. */
 gboolean rn_dataset_load (const RnDataset *dataset, int64_t index, RnSample *sample, GError **error);
+
+/* Adds to @ranges (of RnSizeRange) all sizes that the image can come to, its own padding included. */
+void rn_dataset_bound (const RnDataset *dataset, int64_t index, GArray *ranges);
 
 /* The largest of what one image needs, over the whole set. */
 typedef struct
 {
-  gsize pixels; /* as decoded or resized */
+  gsize pixels; /* at any step of its pipeline */
   guint objects;
 } RnDatasetMaxima;
 

@@ -116,15 +116,12 @@ rn_dataset_image_size (const RnDataset *dataset, int64_t index, int *width, int 
 }
 
 void
-rn_dataset_padded_size (const RnDataset *dataset, int64_t index, int *height, int *width)
+rn_dataset_bound (const RnDataset *dataset, int64_t index, GArray *ranges)
 {
   const RnDataset *base;
   const RnIndexImage *image = locate_image (dataset, index, &base);
-  RnSampleMeta meta = { .ori_width = image->width, .ori_height = image->height };
 
-  rn_pipeline_plan (base->pipeline, &meta);
-  *height = meta.pad_height;
-  *width = meta.pad_width;
+  rn_pipeline_bound (base->pipeline, image->width, image->height, ranges);
 }
 
 static RnGroundTruth
@@ -147,8 +144,9 @@ rn_dataset_ground_truth (const RnDataset *dataset, int64_t index, RnGroundTruth 
   *truth = truth_of (base->index, image);
 }
 
-gboolean
-rn_dataset_load (const RnDataset *dataset, int64_t index, RnSample *sample, GError **error)
+/* Fills in what the pipeline reads. Gives the pipeline. */
+static const RnPipeline *
+describe_sample (const RnDataset *dataset, int64_t index, RnSample *sample)
 {
   const RnDataset *base;
   const RnIndexImage *image = locate_image (dataset, index, &base);
@@ -161,13 +159,26 @@ rn_dataset_load (const RnDataset *dataset, int64_t index, RnSample *sample, GErr
   meta->ori_height = image->height;
   meta->n_positives = 0;
   sample->truth = truth_of (base->index, image);
-  return rn_pipeline_run (base->pipeline, sample, error);
+  return base->pipeline;
+}
+
+void
+rn_dataset_plan (const RnDataset *dataset, int64_t index, RnSample *sample)
+{
+  rn_pipeline_plan (describe_sample (dataset, index, sample), sample);
+}
+
+gboolean
+rn_dataset_load (const RnDataset *dataset, int64_t index, RnSample *sample, GError **error)
+{
+  return rn_pipeline_run (describe_sample (dataset, index, sample), sample, error);
 }
 
 RnDatasetMaxima
 rn_dataset_maxima (const RnDataset *dataset)
 {
   RnDatasetMaxima maxima = { 0, 0 };
+  g_autoptr (GArray) ranges = g_array_new (FALSE, FALSE, sizeof (RnSizeRange));
 
   for (guint b = 0; b < rn_dataset_n_bases (dataset); b++)
     {
@@ -176,11 +187,10 @@ rn_dataset_maxima (const RnDataset *dataset)
       for (guint i = 0; i < base->index->images->len; i++)
         {
           const RnIndexImage *image = rn_index_image (base->index, i);
-          RnSampleMeta meta = { .ori_width = image->width, .ori_height = image->height };
+          gsize pixels = rn_pipeline_bound (base->pipeline, image->width, image->height, ranges);
 
-          rn_pipeline_plan (base->pipeline, &meta);
-          maxima.pixels = MAX (maxima.pixels, (gsize) image->width * image->height);
-          maxima.pixels = MAX (maxima.pixels, (gsize) meta.img_width * meta.img_height);
+          g_array_set_size (ranges, 0);
+          maxima.pixels = MAX (maxima.pixels, pixels);
           maxima.objects = MAX (maxima.objects, image->n);
         }
     }

@@ -76,12 +76,10 @@ const char *const *rn_dataset_class_names (const RnDataset *dataset); /* NULL-en
 
 /* Aspect group: 1 if width / height > 1, else 0. */
 int rn_dataset_group (const RnDataset *dataset, int64_t index);
-const char *rn_dataset_id (const RnDataset *dataset, int64_t index);   /* the line of the split list; lent */
+const char *rn_dataset_id (const RnDataset *dataset, int64_t index);   /* stem of its files; lent */
 const char *rn_dataset_path (const RnDataset *dataset, int64_t index); /* of the image file; lent */
 void rn_dataset_image_size (const RnDataset *dataset, int64_t index, int *width,
                             int *height); /* as decoded */
-/* Size after the transforms, padding of this image included; nothing is decoded. */
-void rn_dataset_padded_size (const RnDataset *dataset, int64_t index, int *height, int *width);
 /* Objects of known classes, difficult ones among them. */
 void rn_dataset_ground_truth (const RnDataset *dataset, int64_t index, RnGroundTruth *truth);
 

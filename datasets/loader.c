@@ -48,6 +48,8 @@ struct _RnLoader
   RnTargetRule rule;
 
   /* Worst case over the whole data set. */
+  RnBatchShape *shapes; /* of all batches, smallest first */
+  guint n_shapes;
   gsize max_area;    /* of a batch's image */
   gsize max_anchors; /* per image */
   RnDatasetMaxima maxima;
@@ -72,41 +74,60 @@ struct _RnLoader
 
 /* ---- Filling a slot ---- */
 
-/* The padded size that the images of @slot share. */
-static void
-size_batch (const RnLoader *loader, Slot *slot)
+/* Sample @i of @slot before its pixels: key of the random choices, and room for the boxes. */
+static RnSample
+begin_sample (const RnLoader *loader, Slot *slot, int i, guint64 epoch)
+{
+  RnSample sample = { .meta = &slot->batch.metas[i], .seed = loader->options.seed, .epoch = epoch };
+
+  sample.meta->gt_boxes = slot->boxes + (gsize) i * loader->maxima.objects;
+  sample.meta->gt_labels = slot->gt_labels + (gsize) i * loader->maxima.objects;
+  return sample;
+}
+
+/*
+ * The padded size that the images of @slot share: the smallest that was planned for and holds them. FALSE if
+ * there is none, which rn_sampler_batch_shapes excludes.
+ */
+static gboolean
+size_batch (const RnLoader *loader, Slot *slot, guint64 epoch, GError **error)
 {
   RnBatch *batch = &slot->batch;
+  const RnBatchShape *shape;
+  int height = 0, width = 0;
 
-  batch->height = batch->width = 0;
   for (int i = 0; i < batch->n; i++)
     {
-      int height, width;
+      RnSample sample = begin_sample (loader, slot, i, epoch);
 
-      rn_dataset_padded_size (loader->dataset, slot->indices[i], &height, &width);
-      batch->height = MAX (batch->height, height);
-      batch->width = MAX (batch->width, width);
+      rn_dataset_plan (loader->dataset, slot->indices[i], &sample);
+      height = MAX (height, sample.meta->pad_height);
+      width = MAX (width, sample.meta->pad_width);
     }
+  shape = rn_batch_shape_find (loader->shapes, loader->n_shapes, height, width);
+  if (shape == NULL)
+    {
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
+                   "%s: its batch of %dx%d is larger than what was planned for", batch->metas[0].path, height,
+                   width);
+      return FALSE;
+    }
+  batch->height = shape->height;
+  batch->width = shape->width;
+  return TRUE;
 }
 
 static gboolean
 load_sample (RnLoader *loader, Slot *slot, int i, guint64 epoch, Worker *worker, GError **error)
 {
   RnBatch *batch = &slot->batch;
-  RnSampleMeta *meta = &batch->metas[i];
-  RnSample sample = {
-    .meta = meta,
-    .pixels = worker->pixels[0],
-    .spare = worker->pixels[1],
-    .image = batch->image + (gsize) i * 3 * batch->height * batch->width,
-    .out_width = batch->width,
-    .out_height = batch->height,
-  };
+  RnSample sample = begin_sample (loader, slot, i, epoch);
 
-  meta->gt_boxes = slot->boxes + (gsize) i * loader->maxima.objects;
-  meta->gt_labels = slot->gt_labels + (gsize) i * loader->maxima.objects;
-  rn_rng_init (&sample.rng, loader->options.seed, RN_STREAM_AUGMENT, (guint32) epoch,
-               (guint32) slot->indices[i]);
+  sample.pixels = worker->pixels[0];
+  sample.spare = worker->pixels[1];
+  sample.image = batch->image + (gsize) i * 3 * batch->height * batch->width;
+  sample.out_width = batch->width;
+  sample.out_height = batch->height;
   return rn_dataset_load (loader->dataset, slot->indices[i], &sample, error);
 }
 
@@ -181,7 +202,8 @@ fill_slot (RnLoader *loader, Slot *slot, guint64 epoch, Worker *worker, GError *
   int64_t attempts = rn_dataset_size (loader->dataset);
   int i = 0;
 
-  size_batch (loader, slot);
+  if (!size_batch (loader, slot, epoch, error))
+    return FALSE;
   while (i < slot->batch.n && !g_atomic_int_get (&loader->cancel))
     {
       g_autoptr (GError) local = NULL;
@@ -197,7 +219,8 @@ fill_slot (RnLoader *loader, Slot *slot, guint64 epoch, Worker *worker, GError *
           return FALSE;
         }
       skip_sample (loader, slot, i, local);
-      size_batch (loader, slot);
+      if (!size_batch (loader, slot, epoch, error))
+        return FALSE;
       i = 0;
     }
   return g_atomic_int_get (&loader->cancel) || loader->options.targets == NULL
@@ -296,11 +319,11 @@ lay_out (RnLoader *loader, Dealer *dealer)
 static gboolean
 measure (RnLoader *loader, GError **error)
 {
-  guint n_shapes = 0;
-  g_autofree RnBatchShape *shapes = rn_sampler_batch_shapes (loader->sampler, loader->dataset, &n_shapes);
+  const RnBatchShape *shapes;
 
+  shapes = loader->shapes = rn_sampler_batch_shapes (loader->sampler, loader->dataset, &loader->n_shapes);
   loader->maxima = rn_dataset_maxima (loader->dataset);
-  for (guint i = 0; i < n_shapes; i++)
+  for (guint i = 0; i < loader->n_shapes; i++)
     {
       loader->max_area = MAX (loader->max_area, (gsize) shapes[i].height * shapes[i].width);
       if (loader->options.targets != NULL)
@@ -433,6 +456,7 @@ rn_loader_free (RnLoader *loader)
   g_clear_pointer (&loader->arena, rn_arena_free);
   g_mutex_clear (&loader->lock);
   g_cond_clear (&loader->changed);
+  g_free (loader->shapes);
   g_free (loader->workers);
   g_free (loader->slots);
   g_free (loader);

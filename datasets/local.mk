@@ -1,4 +1,7 @@
 librunner_internal_la_SOURCES += \
+  datasets/batch-buckets.c \
+  datasets/batch-shapes.c \
+  datasets/batch-shapes.h \
   datasets/canvas.c \
   datasets/canvas.h \
   datasets/classes.c \
@@ -17,19 +20,30 @@ librunner_internal_la_SOURCES += \
   datasets/jpeg.c \
   datasets/loader.c \
   datasets/loader.h \
+  datasets/photometric.c \
+  datasets/photometric.h \
   datasets/pipeline.c \
   datasets/pipeline.h \
   datasets/png.c \
   datasets/resize.c \
   datasets/resize.h \
+  datasets/sample.c \
+  datasets/sample.h \
+  datasets/sampler-private.h \
   datasets/sampler.c \
   datasets/sampler.h \
   datasets/scan.c \
   datasets/scan.h \
   datasets/synth.c \
   datasets/synth.h \
+  datasets/transform-crop.c \
+  datasets/transform-flip.c \
+  datasets/transform-load.c \
+  datasets/transform-output.c \
+  datasets/transform-photometric.c \
+  datasets/transform-place.c \
+  datasets/transform-resize.c \
   datasets/transform.h \
-  datasets/transforms.c \
   datasets/voc-cache.c \
   datasets/voc-cache.h \
   datasets/voc-xml.c \

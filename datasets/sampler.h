@@ -50,10 +50,14 @@ int rn_sampler_batch (RnSampler *sampler, guint64 epoch, int64_t i, int64_t *ind
 int64_t rn_sampler_next_in_group (const RnSampler *sampler, int64_t index);
 
 /*
- * All distinct padded shapes that a batch can have: (max H, max W) over every combination that the sampler
- * can form, sorted by area, then height. (transfer full, g_free)
+ * The padded shapes of all batches, sorted by area, then height. While every image comes to one size they are
+ * exact: (max H, max W) over every combination that the sampler can form. Where sizes are drawn and that
+ * would be many, a few shapes that hold every batch; see docs/design/random-sizes.md. Every batch is rounded
+ * up to one of them by rn_batch_shape_find. (transfer full, g_free)
  */
 RnBatchShape *rn_sampler_batch_shapes (const RnSampler *sampler, const RnDataset *dataset, guint *n);
+/* The smallest of the sorted @shapes that holds @height x @width; NULL if none does. Lent. */
+const RnBatchShape *rn_batch_shape_find (const RnBatchShape *shapes, guint n, int height, int width);
 
 G_END_DECLS
 

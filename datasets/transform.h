@@ -1,36 +1,21 @@
-/* transform.h: one step of a pipeline, and what such steps work on. */
+/* transform.h: one step of a pipeline, and what a step says about itself. */
 #ifndef RUNNER_DATASETS_TRANSFORM_H
 #define RUNNER_DATASETS_TRANSFORM_H
 
-#include <runner/batch.h>
-#include "datasets/dataset.h"
+#include "datasets/sample.h"
 #include "runner/base/registry.h"
 #include "runner/base/rng.h"
 
 G_BEGIN_DECLS
 
-/* One image on its way through the pipeline. All memory is lent by the caller. */
-typedef struct
-{
-  RnSampleMeta
-      *meta; /* sizes are planned before the first step runs; gt_boxes and gt_labels have room for truth.n */
-  RnGroundTruth truth;       /* of the image as decoded */
-  RnRng rng;                 /* keyed by (seed, epoch, index) */
-  guint8 *pixels;            /* [height, width, 3] RGB: ori_* before Resize, img_* after it */
-  guint8 *spare;             /* as large as pixels; a step may swap the two */
-  const float (*table)[256]; /* [3]: the float of each byte, by output channel; NULL: the byte itself */
-  gboolean rgb;              /* channel order of the output; FALSE: BGR, as OpenCV reads */
-  float *image;              /* output [3, out_height, out_width] */
-  int out_width, out_height; /* of the batch, at least the padded size of this image */
-} RnSample;
+#define RN_MAX_SIDE 16384 /* of a resized or padded image */
 
-/* The order that steps must have. */
+/* The order that steps must have. Steps of the rank PIXELS stand in any order among themselves. */
 typedef enum
 {
   RN_TRANSFORM_LOAD,
   RN_TRANSFORM_ANNOTATIONS,
-  RN_TRANSFORM_RESIZE,
-  RN_TRANSFORM_FLIP,
+  RN_TRANSFORM_PIXELS,
   RN_TRANSFORM_NORMALIZE,
   RN_TRANSFORM_PAD,
   RN_TRANSFORM_BUNDLE,
@@ -38,37 +23,96 @@ typedef enum
   RN_TRANSFORM_NEST, /* stands for other steps (MultiScaleFlipAug); anywhere */
 } RnTransformRank;
 
+/*
+ * Random numbers of a step: a part of the sample's own for each kind, so that no step changes the choices of
+ * another one.
+ */
+typedef enum
+{
+  RN_DRAWS_FLIP,
+  RN_DRAWS_RESIZE,
+  RN_DRAWS_CROP,
+  RN_DRAWS_MIN_IOU_CROP,
+  RN_DRAWS_EXPAND,
+  RN_DRAWS_SHIFT,
+  RN_DRAWS_PHOTOMETRIC,
+  RN_DRAWS_COUNT
+} RnDraws;
+
+/* Sizes that an image can have, both ends included. */
+typedef struct
+{
+  int min_width, max_width, min_height, max_height;
+} RnSizeRange;
+
 typedef struct
 {
   RnComponent component;
   RnTransformRank rank;
+  RnDraws draws;
+  gboolean moves_only; /* pixels keep their values, so that the step may also stand after Normalize */
   /* Checks what the key table cannot, and prepares the instance. May be NULL. */
   gboolean (*setup) (gpointer self, const RnNode *node, gboolean test_mode, GError **error);
-  /* Carries the sizes in @meta over this step; no pixels. May be NULL. */
-  void (*plan) (gconstpointer self, RnSampleMeta *meta);
-  /* May be NULL. */
-  gboolean (*run) (gconstpointer self, RnSample *sample, GError **error);
+  /*
+   * Draws, moves boxes, changes sample->width and height; no pixels. @decision comes active; its width and
+   * height are filled in afterwards. May be NULL.
+   */
+  void (*plan) (gconstpointer self, RnSample *sample, RnRng *rng, RnDecision *decision);
+  /* Adds to @out (of RnSizeRange) what can become of an image of @in. NULL: the size stays. */
+  void (*bound) (gconstpointer self, RnSizeRange in, GArray *out);
+  /* Only if active. @rng begins where it began for plan: a step draws in one of the two. May be NULL. */
+  gboolean (*run) (gconstpointer self, RnSample *sample, const RnDecision *decision, RnRng *rng,
+                   GError **error);
 } RnTransformDesc;
 
-/* Keys of MultiScaleFlipAug, read by the pipeline. */
+/* For setup: the error of a step that would draw in a test pipeline. Always FALSE. */
+gboolean rn_transform_refuse_random (const RnNode *node, const char *name, GError **error);
+
+/* ---- Scales: `img_scale:` of Resize and MultiScaleFlipAug ---- */
+
+#define RN_MAX_SCALES 64
+
+/* Two sides in pixels. */
 typedef struct
 {
-  GArray *img_scale;
-  gboolean flip;
-  const RnNode *transforms;
-} RnMultiScaleFlipAug;
+  int n;
+  int sides[RN_MAX_SCALES][2];
+} RnScales;
+
+/* [a, b] or a list of such. Errors: RN_CONFIG_ERROR. */
+gboolean rn_scales_parse (const RnNode *node, RnScales *scales, GError **error);
 
 /* Keys of Resize. */
 typedef struct
 {
-  GArray *img_scale; /* of gint64: two sides in pixels */
-  gboolean keep_ratio;
+  const RnNode *img_scale;
+  int multiscale_mode;
+  GArray *ratio_range; /* of double; NULL: none */
+  gboolean keep_ratio, override;
+  RnScales scales; /* of img_scale, or of the MultiScaleFlipAug around it */
 } RnResize;
+
+/* Keys of MultiScaleFlipAug, read by the pipeline. */
+typedef struct
+{
+  const RnNode *img_scale;
+  gboolean flip;
+  const RnNode *transforms;
+  RnScales scales;
+} RnMultiScaleFlipAug;
+
+/* Every transform there is; NULL-ended. */
+extern const RnTransformDesc *const rn_transforms[];
 
 extern const RnTransformDesc rn_transform_load_image;
 extern const RnTransformDesc rn_transform_load_annotations;
 extern const RnTransformDesc rn_transform_resize;
 extern const RnTransformDesc rn_transform_random_flip;
+extern const RnTransformDesc rn_transform_random_crop;
+extern const RnTransformDesc rn_transform_min_iou_crop;
+extern const RnTransformDesc rn_transform_expand;
+extern const RnTransformDesc rn_transform_random_shift;
+extern const RnTransformDesc rn_transform_photometric;
 extern const RnTransformDesc rn_transform_normalize;
 extern const RnTransformDesc rn_transform_pad;
 extern const RnTransformDesc rn_transform_format_bundle;

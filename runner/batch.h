@@ -17,6 +17,13 @@ typedef struct
   float target[4]; /* encoded box deltas (dx, dy, dw, dh), means and stds applied */
 } RnPositive;
 
+/* How an image was mirrored. */
+typedef enum
+{
+  RN_FLIP_HORIZONTAL = 1 << 0,
+  RN_FLIP_VERTICAL = 1 << 1,
+} RnFlip;
+
 /* What is known of one image of a batch. Strings are lent by the data set. */
 typedef struct
 {
@@ -24,12 +31,12 @@ typedef struct
   const char *id;            /* the line of the split list */
   const char *path;          /* of the image file */
   int ori_width, ori_height; /* as decoded */
-  int img_width, img_height; /* after Resize, before Pad */
+  int img_width, img_height; /* after all transforms, before Pad */
   int pad_width, pad_height; /* after Pad of this image alone */
-  float scale_w, scale_h;    /* img / ori */
-  gboolean flip;             /* horizontally */
+  float scale_w, scale_h;    /* of Resize */
+  int flip;                  /* bits of RnFlip */
   int n_gt;
-  float (*gt_boxes)[4]; /* [n_gt] x1 y1 x2 y2 in pixels of the resized image; owned by the batch */
+  float (*gt_boxes)[4]; /* [n_gt] x1 y1 x2 y2 in pixels of the image after all transforms; owned by the batch */
   int32_t *gt_labels;   /* [n_gt] 0..K-1; owned by the batch */
   int n_positives;      /* matched anchors of this image; 0 in test mode */
 } RnSampleMeta;

@@ -44,6 +44,14 @@ rn_rng_init (RnRng *rng, guint64 seed, RnStream stream, guint32 a, guint32 b)
   };
 }
 
+void
+rn_rng_skip_to (RnRng *rng, guint part)
+{
+  g_return_if_fail (part < 1u << 12);
+  rng->counter[0] = part << 20; /* blocks of four */
+  rng->used = 4;
+}
+
 guint32
 rn_rng_u32 (RnRng *rng)
 {

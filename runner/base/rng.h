@@ -33,6 +33,12 @@ typedef struct
 
 void rn_rng_init (RnRng *rng, guint64 seed, RnStream stream, guint32 a, guint32 b);
 
+/*
+ * Goes to part @part of 4096 (0 is the beginning). Parts have 2^22 numbers of 32 bits each, so that several
+ * users of one key do not disturb each other.
+ */
+void rn_rng_skip_to (RnRng *rng, guint part);
+
 guint32 rn_rng_u32 (RnRng *rng);
 guint64 rn_rng_u64 (RnRng *rng);
 /* In [0, 1), a multiple of 2^-53. */

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "datasets/dataset-private.h"
 #include "datasets/sampler.h"
 #include "tests/datasets/util.h"
 
@@ -149,6 +150,18 @@ shapes_dataset (const char *dir)
   return dataset;
 }
 
+/* Of an image in no batch, from the bounds: there is one exact size. */
+static void
+padded_size (const RnDataset *dataset, int64_t index, int *height, int *width)
+{
+  g_autoptr (GArray) ranges = g_array_new (FALSE, FALSE, sizeof (RnSizeRange));
+
+  rn_dataset_bound (dataset, index, ranges);
+  g_assert_cmpuint (ranges->len, ==, 1);
+  *height = g_array_index (ranges, RnSizeRange, 0).max_height;
+  *width = g_array_index (ranges, RnSizeRange, 0).max_width;
+}
+
 static int
 by_area (gconstpointer a, gconstpointer b)
 {
@@ -177,7 +190,7 @@ shapes_seen (RnSampler *sampler, const RnDataset *dataset, int batch_size)
           {
             int height, width;
 
-            rn_dataset_padded_size (dataset, indices[k], &height, &width);
+            padded_size (dataset, indices[k], &height, &width);
             shape.height = MAX (shape.height, height);
             shape.width = MAX (shape.width, width);
           }

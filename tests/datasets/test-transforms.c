@@ -52,8 +52,9 @@ test_sizes (void)
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {
       RnSampleMeta meta = { .ori_width = rows[i].width, .ori_height = rows[i].height };
+      RnSample sample = { .meta = &meta };
 
-      rn_pipeline_plan (pipeline, &meta);
+      rn_pipeline_plan (pipeline, &sample);
       g_assert_cmpint (meta.img_width, ==, rows[i].img_width);
       g_assert_cmpint (meta.img_height, ==, rows[i].img_height);
       g_assert_cmpint (meta.pad_width, ==, rows[i].pad_width);
@@ -73,13 +74,14 @@ test_size_edges (void)
   g_autoptr (RnPipeline) stretch = pipeline_new (
       "[" LOAD "{type: Resize, img_scale: [100, 60], keep_ratio: false}, " BUNDLE "]", FALSE, NULL);
   RnSampleMeta meta = { .ori_width = 10000, .ori_height = 1 };
+  RnSample sample = { .meta = &meta };
 
   g_assert_no_error (error);
-  rn_pipeline_plan (ratio, &meta);
+  rn_pipeline_plan (ratio, &sample);
   g_assert_cmpint (meta.img_width, ==, 100);
   g_assert_cmpint (meta.img_height, ==, 1); /* never 0 */
   meta = (RnSampleMeta){ .ori_width = 50, .ori_height = 80 };
-  rn_pipeline_plan (stretch, &meta);
+  rn_pipeline_plan (stretch, &sample);
   g_assert_cmpint (meta.img_width, ==, 100);
   g_assert_cmpint (meta.img_height, ==, 60);
   g_assert_cmpfloat (meta.scale_h, ==, 0.75f);
@@ -96,7 +98,7 @@ typedef struct
 } Result;
 
 static Result
-run (const char *dir, const char *yaml, int out_width, int out_height, guint32 key)
+run (const char *dir, const char *yaml, int out_width, int out_height, guint32 epoch)
 {
   RnDatasetOptions options = { .n_threads = 1 };
   g_autofree char *text = g_strdup_printf (
@@ -118,7 +120,8 @@ run (const char *dir, const char *yaml, int out_width, int out_height, guint32 k
   g_assert_no_error (error);
   result.meta.gt_boxes = result.boxes;
   result.meta.gt_labels = result.labels;
-  rn_rng_init (&sample.rng, 7, RN_STREAM_AUGMENT, 0, key);
+  sample.seed = 7;
+  sample.epoch = epoch;
   rn_dataset_load (dataset, 0, &sample, &error);
   g_assert_no_error (error);
   result.meta.id = result.meta.path = NULL; /* went with the set */
@@ -227,12 +230,12 @@ test_flip_ratio (void)
       n += rn_rng_uniform (&rng) < 0.3;
     }
   g_assert_cmpint (ABS (n - 600), <, 100);
-  for (guint32 key = 0; key < 8; key++)
+  for (guint32 epoch = 0; epoch < 8; epoch++)
     {
-      Result result = run (dir, "[" LOAD "{type: RandomFlip, flip_ratio: 0.3}, " BUNDLE "]", 50, 40, key);
+      Result result = run (dir, "[" LOAD "{type: RandomFlip, flip_ratio: 0.3}, " BUNDLE "]", 50, 40, epoch);
       RnRng rng;
 
-      rn_rng_init (&rng, 7, RN_STREAM_AUGMENT, 0, key);
+      rn_rng_init (&rng, 7, RN_STREAM_AUGMENT, epoch, 0);
       g_assert_cmpint (result.meta.flip, ==, rn_rng_uniform (&rng) < 0.3);
       g_free (result.image);
     }
@@ -254,7 +257,7 @@ test_refusals (void)
       "]",
       FALSE, "Normalize cannot come after Pad" },
     { "[" LOAD "{type: Resize}, " BUNDLE "]", FALSE, "img_scale" },
-    { "[" LOAD "{type: Resize, img_scale: [[1000, 600], [1000, 700]]}, " BUNDLE "]", FALSE, "img_scale" },
+    { "[" LOAD "{type: Resize, img_scale: [[1000, 600], [1000]]}, " BUNDLE "]", FALSE, "two numbers" },
     { "[" LOAD "{type: Resize, img_scale: [1000, 600, 5]}, " BUNDLE "]", FALSE, "two numbers" },
     { "[" LOAD "{type: Resize, img_scale: [1000, 0]}, " BUNDLE "]", FALSE, "img_scale" },
     { "[" LOAD "{type: Normalise}, " BUNDLE "]", FALSE, "Normalize" },
@@ -291,9 +294,10 @@ test_of_test_pipeline (void)
   GError *error = NULL;
   g_autoptr (RnPipeline) pipeline = pipeline_new (test_test_pipeline, TRUE, &error);
   RnSampleMeta meta = { .ori_width = 500, .ori_height = 375 };
+  RnSample sample = { .meta = &meta };
 
   g_assert_no_error (error);
-  rn_pipeline_plan (pipeline, &meta);
+  rn_pipeline_plan (pipeline, &sample);
   g_assert_cmpint (meta.img_width, ==, 128);
   g_assert_cmpint (meta.img_height, ==, 96);
 }
