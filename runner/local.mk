@@ -32,9 +32,12 @@ librunner_internal_la_SOURCES += \
   runner/training-hooks.c
 librunner_internal_la_SOURCES += \
   runner/draw/chart.h \
+  runner/draw/axis.c runner/draw/axis.h \
+  runner/draw/chart.c \
   runner/draw/color.c \
   runner/draw/picture.c \
   runner/draw/picture.h \
+  runner/draw/surface.c runner/draw/surface.h \
   runner/draw/show.c \
   runner/draw/show.h
 librunner_internal_la_SOURCES += \
