@@ -18,15 +18,17 @@ typedef struct
   RnHook hook;
   gint64 interval, start;
   gboolean by_epoch;
-  int metric, mode, rule;
+  char **metric; /* names of @metrics */
+  guint metrics; /* of RnMetrics */
+  int mode, rule;
   GArray *iou_thr; /* of double */
   char *save_best;
   double best_score; /* -INFINITY: none yet */
   char *best_name;   /* file in the work dir, or NULL */
+  gint64 draw;
   gint64 owed;       /* number of the epoch or iteration whose evaluation was broken off; -1: none */
 } EvalHook;
 
-static const char *const metric_names[] = { "mAP", NULL };
 static const char *const mode_names[] = { "auto", "11points", "area", NULL }; /* RnEvalMode */
 static const char *const rule_names[] = { "greater", NULL };
 
@@ -37,46 +39,39 @@ static const RnKeySpec keys[] = {
           "the first one; the interval counts from it; 0: before training", .min = 0, .max = 1e12,
           .flags = RN_KEY_NULLABLE),
   RN_KEY (EvalHook, by_epoch, RN_KEY_BOOL, "true", "interval and start count epochs, not iterations"),
-  RN_KEY (EvalHook, metric, RN_KEY_ENUM, "mAP", "what is computed", .names = metric_names),
+  RN_KEY (EvalHook, metric, RN_KEY_STRING_LIST, "mAP",
+          "what is computed: mAP (Pascal VOC), bbox (COCO), or a list of both"),
   RN_KEY (EvalHook, mode, RN_KEY_ENUM, "auto",
           "average precision over 11 recalls or the whole area; auto: 11 for VOC2007", .names = mode_names),
   RN_KEY (EvalHook, iou_thr, RN_KEY_FLOAT_LIST, "0.5",
           "a detection hits from this overlap on; mAP is the mean over all given", .min = 0.01, .max = 1),
   RN_KEY (EvalHook, save_best, RN_KEY_STRING, "null",
-          "score whose best epoch is kept in a file of its own: auto, mAP, AP50; null: none",
+          "score whose best epoch is kept in a file of its own: auto, mAP, AP50, bbox_mAP; null: none",
           .flags = RN_KEY_NULLABLE),
   RN_KEY (EvalHook, rule, RN_KEY_ENUM, "greater", "which of two scores is better", .names = rule_names),
+  RN_KEY (EvalHook, draw, RN_KEY_INT, "0",
+          "draw detections and ground truth of so many images, into vis/epoch_N of the work dir", .max = 1e9),
   RN_KEY_END,
 };
-
-/* "AP50" for 0.5: MMDetection's name. */
-static char *
-metric_name (double iou_thr)
-{
-  return g_strdup_printf ("AP%02d", (int) (iou_thr * 100));
-}
 
 /* A misspelt score is found before the training, not after it. */
 static gboolean
 check_save_best (EvalHook *self, GError **error)
 {
-  if (self->save_best == NULL || g_str_equal (self->save_best, "mAP"))
+  g_auto (GStrv) names = rn_metrics_score_names (
+      self->metrics, (const double *) (gconstpointer) self->iou_thr->data, self->iou_thr->len);
+
+  if (self->save_best == NULL || g_strv_contains ((const char *const *) names, self->save_best))
     return TRUE;
   if (g_str_equal (self->save_best, "auto"))
     {
       g_free (self->save_best);
-      self->save_best = g_strdup ("mAP");
+      self->save_best = g_strdup (names[0]);
       return TRUE;
     }
-  for (guint i = 0; i < self->iou_thr->len; i++)
-    {
-      g_autofree char *name = metric_name (g_array_index (self->iou_thr, double, i));
-      if (g_str_equal (self->save_best, name))
-        return TRUE;
-    }
-  return rn_node_error (self->hook.config, error,
-                        "save_best: no score \"%s\"; there are auto, mAP, and AP50 for iou_thr 0.5",
-                        self->save_best);
+  g_autofree char *all = g_strjoinv (", ", names);
+  return rn_node_error (rn_node_get (self->hook.config, "save_best"), error,
+                        "no score \"%s\"; with this metric and iou_thr there are auto, %s", self->save_best, all);
 }
 
 static gboolean
@@ -90,7 +85,8 @@ init (RnHook *hook, RnRunner *runner, GError **error)
     return rn_node_error (hook->config, error, "iou_thr: needs at least one overlap");
   if (!rn_runner_can_evaluate (runner))
     return rn_node_error (hook->config, error, "needs a validation set: data.val");
-  return check_save_best (self, error);
+  return rn_metrics_parse ((const char *const *) self->metric, hook->config, &self->metrics, error)
+         && check_save_best (self, error);
 }
 
 static void
@@ -135,14 +131,7 @@ make_scores (const RnEvaluation *evaluation, gint64 epoch, gint64 iter)
   rn_record_set_int (scores, "epoch", epoch);
   rn_record_set_int (scores, "iter", iter);
   rn_record_set_int (scores, "n_images", evaluation->n_images);
-  for (guint i = 0; i < evaluation->scores->len; i++)
-    {
-      const RnIouScore *score = &g_array_index (evaluation->scores, RnIouScore, i);
-      g_autofree char *name = metric_name (score->iou_thr);
-      rn_record_set_float (scores, name,
-                           round (score->map * 1000) / 1000); /* three digits, as MMDetection gives */
-    }
-  rn_record_set_float (scores, "mAP", evaluation->map);
+  rn_evaluation_put_scores (evaluation, scores);
   return scores;
 }
 
@@ -170,10 +159,16 @@ static gboolean
 evaluate (EvalHook *self, RnRunner *runner, gint64 epoch, gint64 iter, GError **error)
 {
   gint64 n = self->by_epoch ? epoch : iter;
+  g_autofree char *stage =
+      g_strdup_printf ("%s_%" G_GINT64_FORMAT, self->by_epoch ? "epoch" : "iter", n);
+  g_autofree char *draw_dir = g_build_filename (rn_runner_work_dir (runner), "vis", stage, NULL);
   RnEvalOptions options = {
+    .metrics = self->metrics,
     .mode = (RnEvalMode) self->mode,
     .iou_thrs = (const double *) (gconstpointer) self->iou_thr->data,
     .n_iou_thrs = self->iou_thr->len,
+    .n_draw = self->draw,
+    .draw_dir = draw_dir,
   };
   RnEvaluation evaluation = { 0 };
   GError *cause = NULL;

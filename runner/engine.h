@@ -28,11 +28,24 @@ RN_API gboolean rn_runner_step (RnRunner *runner, double grad_multiplier, GError
 
 /* ---- Evaluation ---- */
 
+/* What is computed: `evaluation.metric`. */
+typedef enum
+{
+  RN_METRIC_MAP = 1 << 0,  /* VOC's mean average precision: mAP, AP50 */
+  RN_METRIC_BBOX = 1 << 1, /* COCO's average precision of boxes: bbox_mAP, bbox_mAP_50 and so on */
+} RnMetrics;
+
+typedef struct
+{
+  double recall, precision;
+} RnCurvePoint;
+
 typedef struct
 {
   int label;
   gint64 n_gts, n_dets; /* ground-truth boxes that count, detections */
   double recall, ap;    /* recall after the last detection */
+  GArray *curve;        /* (nullable) of RnCurvePoint, one a detection, from the best score down; owned */
 } RnClassScore;
 
 typedef struct
@@ -42,11 +55,16 @@ typedef struct
   double map;      /* mean over the classes that have boxes */
 } RnIouScore;
 
-/* Mean average precision of VOC. */
+/* Numbers of COCOeval.stats: AP, AP50, AP75, AP of small, medium and large objects, AR of 1, 10 and 100
+ * detections, AR of small, medium and large objects. */
+#define RN_BBOX_N_STATS 12
+
 typedef struct
 {
-  GArray *scores; /* of RnIouScore, one an IoU threshold, owned */
-  double map;     /* mean over the thresholds */
+  GArray *scores;     /* of RnIouScore, one an IoU threshold, owned; empty without RN_METRIC_MAP */
+  double map;         /* mean over the thresholds */
+  double *bbox;       /* [RN_BBOX_N_STATS], -1 where there are no such objects; NULL without RN_METRIC_BBOX */
+  double *class_bbox; /* [classes] the first of them for each class; NULL as @bbox is */
   gint64 n_images;
 } RnEvaluation;
 
@@ -59,13 +77,27 @@ typedef enum
 
 typedef struct
 {
+  guint metrics; /* of RnMetrics */
   RnEvalMode mode;
   const double *iou_thrs;
   gsize n_iou_thrs;
+  gboolean keep_curves; /* fill RnClassScore.curve */
+  gint64 n_draw;        /* pictures of the first images, with detections and ground truth; 0: none */
+  const char *draw_dir; /* where they go, as ID.png */
 } RnEvalOptions;
 
+/* The value of `metric:`, a list of names. @map: the map that holds the key, for errors. */
+RN_API gboolean rn_metrics_parse (const char *const *names, const RnNode *map, guint *metrics, GError **error);
+/* Names of the scores of an evaluation, the one that `save_best: auto` means first. (transfer full) */
+RN_API char **rn_metrics_score_names (guint metrics, const double *iou_thrs, gsize n_iou_thrs);
+/* The scores under these names. AP50 has three digits, as in MMDetection. */
+RN_API void rn_evaluation_put_scores (const RnEvaluation *evaluation, RnRecord *scores);
+
 RN_API void rn_evaluation_clear (RnEvaluation *evaluation);
-/* MMDetection's table: class, gts, dets, recall, ap, and mAP, for each threshold. (transfer full) */
+/*
+ * MMDetection's table: class, gts, dets, recall, ap, and mAP, for each threshold; then COCO's summary, in the
+ * words of pycocotools. (transfer full)
+ */
 RN_API char *rn_evaluation_table (const RnEvaluation *evaluation, const char *const *class_names);
 
 RN_API gboolean rn_runner_can_evaluate (const RnRunner *runner); /* there is a validation set */

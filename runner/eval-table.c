@@ -90,6 +90,34 @@ append_table (GString *text, const RnIouScore *score, const char *const *class_n
   append_rule (text, widths);
 }
 
+/* pycocotools' twelve lines, without the last newline. */
+static void
+append_bbox (GString *text, const double *stats)
+{
+  static const struct
+  {
+    const char *title, *overlap, *area;
+    int n_dets;
+  } lines[RN_BBOX_N_STATS] = {
+    { "Average Precision  (AP)", "0.50:0.95", "all", 100 },
+    { "Average Precision  (AP)", "0.50", "all", 100 },
+    { "Average Precision  (AP)", "0.75", "all", 100 },
+    { "Average Precision  (AP)", "0.50:0.95", "small", 100 },
+    { "Average Precision  (AP)", "0.50:0.95", "medium", 100 },
+    { "Average Precision  (AP)", "0.50:0.95", "large", 100 },
+    { "Average Recall     (AR)", "0.50:0.95", "all", 1 },
+    { "Average Recall     (AR)", "0.50:0.95", "all", 10 },
+    { "Average Recall     (AR)", "0.50:0.95", "all", 100 },
+    { "Average Recall     (AR)", "0.50:0.95", "small", 100 },
+    { "Average Recall     (AR)", "0.50:0.95", "medium", 100 },
+    { "Average Recall     (AR)", "0.50:0.95", "large", 100 },
+  };
+
+  for (int i = 0; i < RN_BBOX_N_STATS; i++)
+    g_string_append_printf (text, " %s @[ IoU=%-9s | area=%6s | maxDets=%3d ] = %0.3f\n", lines[i].title,
+                            lines[i].overlap, lines[i].area, lines[i].n_dets, stats[i]);
+}
+
 char *
 rn_evaluation_table (const RnEvaluation *evaluation, const char *const *class_names)
 {
@@ -102,14 +130,8 @@ rn_evaluation_table (const RnEvaluation *evaluation, const char *const *class_na
         g_string_append_printf (text, "---------------iou_thr: %g---------------\n", score->iou_thr);
       append_table (text, score, class_names);
     }
+  if (evaluation->bbox != NULL)
+    append_bbox (text, evaluation->bbox);
   g_string_truncate (text, text->len - 1); /* the last newline */
   return g_string_free (text, FALSE);
-}
-
-void
-rn_evaluation_clear (RnEvaluation *evaluation)
-{
-  g_clear_pointer (&evaluation->scores, g_array_unref);
-  evaluation->map = 0;
-  evaluation->n_images = 0;
 }

@@ -3,8 +3,18 @@
 #include "runner/evaluate.h"
 
 #include "boxes/average-precision.h"
+#include "boxes/coco-ap.h"
 #include "runner/base/log.h"
 #include "runner/base/signals.h"
+
+G_STATIC_ASSERT ((int) RN_COCO_N_STATS == RN_BBOX_N_STATS);
+
+/* What is collected. */
+typedef struct
+{
+  GPtrArray *voc;   /* of RnApEval, one an IoU threshold */
+  RnCocoEval *coco; /* NULL: not wanted */
+} Evals;
 
 /* Ground truth of one image, as the evaluation wants it. */
 typedef struct
@@ -51,7 +61,7 @@ truth_fill (Truth *truth, const RnDataset *dataset, int64_t index)
 }
 
 static gboolean
-add_image (GPtrArray *evals, const Truth *truth, const GArray *detections, GError **error)
+add_image (const Evals *evals, const Truth *truth, const GArray *detections, GError **error)
 {
   RnApImage image = {
     .detections = (const RnDetection *) (gconstpointer) detections->data,
@@ -64,10 +74,10 @@ add_image (GPtrArray *evals, const Truth *truth, const GArray *detections, GErro
     .n_difficults = (int) truth->difficults->len,
   };
 
-  for (guint i = 0; i < evals->len; i++)
-    if (!rn_ap_eval_add (g_ptr_array_index (evals, i), &image, error))
+  for (guint i = 0; i < evals->voc->len; i++)
+    if (!rn_ap_eval_add (g_ptr_array_index (evals->voc, i), &image, error))
       return FALSE;
-  return TRUE;
+  return evals->coco == NULL || rn_coco_eval_add (evals->coco, &image, error);
 }
 
 static void
@@ -78,7 +88,7 @@ unref_detections (GArray **detections, int n)
 }
 
 static gboolean
-run_batch (RnPrograms *programs, const RnDataset *dataset, const RnBatch *batch, GPtrArray *evals,
+run_batch (RnPrograms *programs, const RnDataset *dataset, const RnBatch *batch, const Evals *evals,
            Truth *truth, RnDetectionFunc func, gpointer user_data, GError **error)
 {
   g_autofree GArray **detections = g_new0 (GArray *, batch->n);
@@ -104,7 +114,7 @@ show_progress (int64_t done, int64_t total)
 }
 
 static gboolean
-run_all (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, GPtrArray *evals,
+run_all (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, const Evals *evals,
          RnDetectionFunc func, gpointer user_data, GError **error)
 {
   Truth truth;
@@ -129,32 +139,73 @@ run_all (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, GPtrA
 }
 
 static void
+class_clear (gpointer data)
+{
+  g_clear_pointer (&((RnClassScore *) data)->curve, g_array_unref);
+}
+
+static void
 score_clear (gpointer data)
 {
   g_array_unref (((RnIouScore *) data)->classes);
 }
 
+/* (transfer full) */
+static GArray *
+copy_curve (RnApEval *eval, int label)
+{
+  g_autoptr (GArray) points = rn_ap_eval_curve (eval, label);
+  GArray *curve = g_array_sized_new (FALSE, FALSE, sizeof (RnCurvePoint), points->len);
+
+  for (guint i = 0; i < points->len; i++)
+    {
+      const RnApPoint *p = &g_array_index (points, RnApPoint, i);
+      RnCurvePoint point = { p->recall, (double) p->precision };
+      g_array_append_val (curve, point);
+    }
+  return curve;
+}
+
 static void
-finish (GPtrArray *evals, const RnEvalOptions *options, int n_classes, RnEvaluation *result)
+finish_voc (const Evals *evals, const RnEvalOptions *options, int n_classes, RnEvaluation *result)
 {
   g_autofree RnApClass *table = g_new0 (RnApClass, n_classes);
 
   result->scores = g_array_new (FALSE, FALSE, sizeof (RnIouScore));
   g_array_set_clear_func (result->scores, score_clear);
   result->map = 0;
-  for (guint i = 0; i < evals->len; i++)
+  for (guint i = 0; i < evals->voc->len; i++)
     {
+      RnApEval *eval = g_ptr_array_index (evals->voc, i);
       RnIouScore score = { .iou_thr = options->iou_thrs[i],
                            .classes = g_array_new (FALSE, FALSE, sizeof (RnClassScore)) };
-      score.map = rn_ap_eval_finish (g_ptr_array_index (evals, i), table);
+      g_array_set_clear_func (score.classes, class_clear);
+      score.map = rn_ap_eval_finish (eval, table);
       for (int k = 0; k < n_classes; k++)
         {
-          RnClassScore class = { k, table[k].n_gts, table[k].n_dets, table[k].recall, (double) table[k].ap };
+          RnClassScore class = { k,
+                                 table[k].n_gts,
+                                 table[k].n_dets,
+                                 table[k].recall,
+                                 (double) table[k].ap,
+                                 options->keep_curves ? copy_curve (eval, k) : NULL };
           g_array_append_val (score.classes, class);
         }
       g_array_append_val (result->scores, score);
-      result->map += score.map / evals->len;
+      result->map += score.map / evals->voc->len;
     }
+}
+
+static void
+finish_coco (const Evals *evals, int n_classes, RnEvaluation *result)
+{
+  result->bbox = NULL;
+  result->class_bbox = NULL;
+  if (evals->coco == NULL)
+    return;
+  result->bbox = g_new (double, RN_BBOX_N_STATS);
+  result->class_bbox = g_new (double, n_classes);
+  rn_coco_eval_finish (evals->coco, result->bbox, result->class_bbox);
 }
 
 gboolean
@@ -165,13 +216,16 @@ rn_evaluate (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, c
   RnApMode mode = options->mode == RN_EVAL_11POINTS ? RN_AP_11POINTS
                   : options->mode == RN_EVAL_AREA   ? RN_AP_AREA
                                                     : rn_dataset_default_ap_mode (dataset);
-  g_autoptr (GPtrArray) evals = g_ptr_array_new_with_free_func ((GDestroyNotify) rn_ap_eval_free);
+  g_autoptr (GPtrArray) voc = g_ptr_array_new_with_free_func ((GDestroyNotify) rn_ap_eval_free);
+  g_autoptr (RnCocoEval) coco = options->metrics & RN_METRIC_BBOX ? rn_coco_eval_new (n_classes) : NULL;
+  const Evals evals = { voc, coco };
 
-  for (gsize i = 0; i < options->n_iou_thrs; i++)
-    g_ptr_array_add (evals, rn_ap_eval_new (n_classes, (float) options->iou_thrs[i], mode));
-  if (!run_all (programs, dataset, loader, evals, func, user_data, error))
+  for (gsize i = 0; options->metrics & RN_METRIC_MAP && i < options->n_iou_thrs; i++)
+    g_ptr_array_add (voc, rn_ap_eval_new (n_classes, (float) options->iou_thrs[i], mode));
+  if (!run_all (programs, dataset, loader, &evals, func, user_data, error))
     return FALSE;
-  finish (evals, options, n_classes, result);
+  finish_voc (&evals, options, n_classes, result);
+  finish_coco (&evals, n_classes, result);
   result->n_images = rn_dataset_size (dataset);
   return TRUE;
 }

@@ -1,4 +1,4 @@
-/* evaluate.h: runs a data set through a model and computes VOC's mean average precision. */
+/* evaluate.h: runs a data set through a model and computes the metrics of VOC and of COCO. */
 #ifndef RUNNER_EVALUATE_H
 #define RUNNER_EVALUATE_H
 

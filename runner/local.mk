@@ -19,8 +19,10 @@ librunner_internal_la_SOURCES += \
   runner/hook-list.c runner/hook-list.h \
   runner/log-buffer.c runner/log-buffer.h \
   runner/loop.c \
+  runner/metrics.c \
   runner/optimizer.c runner/optimizer.h \
   runner/param-io.c runner/param-io.h \
+  runner/pr-chart.c runner/pr-chart.h \
   runner/process-memory.c runner/process-memory.h \
   runner/record.c runner/record.h \
   runner/resume.c \

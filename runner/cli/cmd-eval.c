@@ -1,45 +1,65 @@
-/* cmd-eval.c: `runner eval`: mean average precision of a checkpoint. */
+/* cmd-eval.c: `runner eval`: average precision of a checkpoint. */
 #define G_LOG_DOMAIN "rn-cli"
 #include "config.h"
 
 #include "runner/cli/commands.h"
 
-#include "boxes/box.h"
-#include "runner/base/atomic-file.h"
 #include "runner/base/error.h"
 #include "runner/base/signals.h"
 #include "runner/checkpoint.h"
 #include "runner/cli/common.h"
+#include "runner/cli/eval-output.h"
 #include "runner/config/schema.h"
 #include "runner/evaluate.h"
 #include "runner/job.h"
 #include "runner/param-io.h"
+#include "runner/pr-chart.h"
 
 #include <string.h>
 
 /* The part of `evaluation:` that says what is computed; when it is done concerns training only. */
 typedef struct
 {
-  int mode; /* RnEvalMode */
+  char **metric;
+  guint metrics; /* of RnMetrics */
+  int mode;      /* RnEvalMode */
   GArray *iou_thr;
 } EvalConfig;
 
 static const char *const mode_names[] = { "auto", "11points", "area", NULL };
 
 static const RnKeySpec eval_keys[] = {
+  RN_KEY (EvalConfig, metric, RN_KEY_STRING_LIST, "mAP", "what is computed: mAP, bbox, or both"),
   RN_KEY (EvalConfig, mode, RN_KEY_ENUM, "auto", "how precision is averaged", .names = mode_names),
   RN_KEY (EvalConfig, iou_thr, RN_KEY_FLOAT_LIST, "0.5", "a detection hits from this overlap on", .min = 0.01,
           .max = 1),
   RN_KEY_END,
 };
 
-/* Detections on their way to the file: one JSON list in the form of COCO's results. */
+/* Files to write beside the table; NULL: not wanted. */
 typedef struct
 {
-  RnAtomicFile *file;
-  const RnDataset *dataset;
-  gboolean has_items;
-} Output;
+  char *detections, *truth, *scores, *pr_curve;
+} Files;
+
+static void
+files_clear (Files *files)
+{
+  g_free (files->detections);
+  g_free (files->truth);
+  g_free (files->scores);
+  g_free (files->pr_curve);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Files, files_clear)
+
+static void
+config_clear (EvalConfig *config)
+{
+  rn_keys_clear (eval_keys, config);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (EvalConfig, config_clear)
 
 static gboolean
 parse_evaluation (const RnNode *node, EvalConfig *config, GError **error)
@@ -47,40 +67,26 @@ parse_evaluation (const RnNode *node, EvalConfig *config, GError **error)
   g_autoptr (GPtrArray) skip = g_ptr_array_new ();
 
   for (guint i = 0; node != NULL && i < rn_node_size (node); i++)
-    if (strcmp (rn_node_key (node, i), "mode") != 0 && strcmp (rn_node_key (node, i), "iou_thr") != 0)
-      g_ptr_array_add (skip, (gpointer) rn_node_key (node, i));
+    {
+      const char *key = rn_node_key (node, i);
+      gboolean is_ours = FALSE;
+      for (const RnKeySpec *spec = eval_keys; spec->name != NULL; spec++)
+        is_ours |= strcmp (spec->name, key) == 0;
+      if (!is_ours)
+        g_ptr_array_add (skip, (gpointer) key);
+    }
   g_ptr_array_add (skip, NULL);
-  return rn_keys_parse (eval_keys, node, config, (const char *const *) skip->pdata, error);
-}
-
-static gboolean
-write_text (Output *output, const char *text, GError **error)
-{
-  return rn_atomic_file_write (output->file, text, strlen (text), error);
+  if (!rn_keys_parse (eval_keys, node, config, (const char *const *) skip->pdata, error))
+    return FALSE;
+  if (config->iou_thr->len == 0)
+    return rn_node_error (rn_node_get (node, "iou_thr"), error, "needs at least one overlap");
+  return rn_metrics_parse ((const char *const *) config->metric, node, &config->metrics, error);
 }
 
 static gboolean
 write_detections (const RnSampleMeta *meta, const GArray *detections, gpointer user_data, GError **error)
 {
-  Output *output = user_data;
-
-  for (guint i = 0; i < detections->len; i++)
-    {
-      const RnDetection *d = &g_array_index (detections, RnDetection, i);
-      const double box[] = { (double) d->box.x1, (double) d->box.y1, (double) (d->box.x2 - d->box.x1),
-                             (double) (d->box.y2 - d->box.y1) };
-      g_autoptr (RnRecord) record = rn_record_new ();
-      rn_record_set_string (record, "image_id", meta->id);
-      rn_record_set_int (record, "category_id", d->label);
-      rn_record_set_string (record, "category", rn_dataset_class_name (output->dataset, d->label));
-      rn_record_set_floats (record, "bbox", box, G_N_ELEMENTS (box)); /* x, y, width, height in pixels */
-      rn_record_set_float (record, "score", (double) d->score);
-      g_autofree char *json = rn_record_to_json (record, 9);
-      if (!write_text (output, output->has_items ? ",\n" : "[\n", error) || !write_text (output, json, error))
-        return FALSE;
-      output->has_items = TRUE;
-    }
-  return TRUE;
+  return rn_detection_file_add (user_data, meta->id, detections, error);
 }
 
 /* Data, model and the weights of @path. */
@@ -108,67 +114,90 @@ open_job (RnJob *job, RnSplit split, const char *path, GError **error)
 }
 
 static gboolean
-evaluate (RnJob *job, RnSplit split, const EvalConfig *config, Output *output, RnEvaluation *result,
-          GError **error)
+evaluate (RnJob *job, RnSplit split, const EvalConfig *config, RnDetectionFile *detections,
+          gboolean keep_curves, RnEvaluation *result, GError **error)
 {
   RnEvalOptions options = {
+    .metrics = config->metrics | (keep_curves ? RN_METRIC_MAP : 0),
     .mode = (RnEvalMode) config->mode,
     .iou_thrs = (const double *) (gconstpointer) config->iou_thr->data,
     .n_iou_thrs = config->iou_thr->len,
+    .keep_curves = keep_curves,
   };
   g_autoptr (RnLoader) loader = rn_job_loader (job, split, error);
   return loader != NULL
          && rn_evaluate (job->programs, job->datasets[split], loader, &options,
-                         output->file != NULL ? write_detections : NULL, output, result, error);
+                         detections != NULL ? write_detections : NULL, detections, result, error);
 }
 
 static gboolean
-run (RnNode *root, const char *checkpoint, const char *out, GError **error)
+write_files (const Files *files, const char *checkpoint, const RnDataset *dataset, const RnEvaluation *result,
+             GError **error)
+{
+  const char *const *names = rn_dataset_class_names (dataset);
+
+  return (files->scores == NULL || rn_scores_write (files->scores, checkpoint, result, names, error))
+         && (files->pr_curve == NULL || rn_pr_chart_write (result, names, files->pr_curve, error));
+}
+
+static gboolean
+run (RnNode *root, const char *checkpoint, const Files *files, GError **error)
 {
   g_autoptr (RnJob) job = rn_job_new (root, error);
-  EvalConfig config = { 0 };
+  g_auto (EvalConfig) config = { 0 };
+  g_autoptr (RnDetectionFile) detections = NULL;
 
   if (job == NULL || !parse_evaluation (job->config.evaluation, &config, error))
     return FALSE;
-  g_autoptr (GArray) iou_thr = config.iou_thr;
-  if (iou_thr->len == 0)
-    return rn_node_error (rn_node_get (job->config.evaluation, "iou_thr"), error,
-                          "needs at least one overlap");
   RnSplit split = job->data.test != NULL ? RN_SPLIT_TEST : RN_SPLIT_VAL;
   if (!open_job (job, split, checkpoint, error))
     return FALSE;
 
-  g_autoptr (RnAtomicFile) file = out != NULL ? rn_atomic_file_new (out, error) : NULL;
-  if (out != NULL && file == NULL)
+  /* What cannot be written is said before the evaluation, which takes time. */
+  const RnDataset *dataset = job->datasets[split];
+  if (files->truth != NULL && !rn_truth_write (files->truth, dataset, error))
     return FALSE;
-  Output output = { file, job->datasets[split], FALSE };
+  if (files->detections != NULL
+      && (detections = rn_detection_file_new (files->detections, dataset, error)) == NULL)
+    return FALSE;
   RnEvaluation result = { 0 };
   rn_signals_install ();
-  if (!evaluate (job, split, &config, &output, &result, error))
+  if (!evaluate (job, split, &config, detections, files->pr_curve != NULL, &result, error))
     return FALSE;
-  g_autofree char *table = rn_evaluation_table (&result, rn_dataset_class_names (job->datasets[split]));
+  g_autofree char *table = rn_evaluation_table (&result, rn_dataset_class_names (dataset));
   g_print ("%s\n", table);
+  gboolean is_ok = (detections == NULL || rn_detection_file_commit (detections, error))
+                   && write_files (files, checkpoint, dataset, &result, error);
   rn_evaluation_clear (&result);
-  return file == NULL
-         || (write_text (&output, output.has_items ? "\n]\n" : "[]\n", error)
-             && rn_atomic_file_commit (file, error));
+  return is_ok;
 }
 
 int
 rn_cmd_eval (int argc, char **argv)
 {
-  g_autofree char *out = NULL;
+  g_auto (Files) files = { 0 };
   const GOptionEntry entries[] = {
-    { "out", 0, 0, G_OPTION_ARG_FILENAME, &out, "Write the detections as JSON, in the form of COCO's results",
+    { "out", 0, 0, G_OPTION_ARG_FILENAME, &files.detections,
+      "Write the detections as JSON, in the form of COCO's results: image_id is the image's name, "
+      "category_id "
+      "its place in classes, from 0",
       "FILE" },
+    { "out-truth", 0, 0, G_OPTION_ARG_FILENAME, &files.truth,
+      "Write the ground truth that belongs to --out, for pycocotools", "FILE" },
+    { "metrics-json", 0, 0, G_OPTION_ARG_FILENAME, &files.scores,
+      "Write the scores, also of each class, as JSON", "FILE" },
+    { "pr-curve", 0, 0, G_OPTION_ARG_FILENAME, &files.pr_curve,
+      "Draw precision over recall of each class as PNG", "FILE" },
     { NULL },
   };
   const RnUsage usage = {
     .arguments = "CONFIG CHECKPOINT",
-    .summary = "Prints the mean average precision of a checkpoint on data.test, or on data.val where there "
-               "is no data.test.",
+    .summary = "Prints the average precision of a checkpoint on data.test, or on data.val where there is no "
+               "data.test.\nevaluation.metric says which: mAP (Pascal VOC), bbox (COCO), or [mAP, bbox].",
     .examples = "  runner eval configs/retinanet_shapes.yaml work_dirs/retinanet_shapes/latest.safetensors\n"
-                "  runner eval configs/retinanet_shapes.yaml best.safetensors --out detections.json\n",
+                "  runner eval configs/retinanet_shapes.yaml best.safetensors --out detections.json\n"
+                "  runner eval configs/retinanet_shapes.yaml best.safetensors --set evaluation.metric=bbox "
+                "--pr-curve pr.png\n",
     .n_min = 1,
     .n_max = 1,
     .groups = RN_OPTIONS_CONFIG | RN_OPTIONS_RUN,
@@ -180,7 +209,7 @@ rn_cmd_eval (int argc, char **argv)
   if (!rn_options_parse (&usage, argc, argv, &options, &error))
     return rn_cli_fail (error);
   RnNode *root = rn_options_load (&options, &error);
-  if (root != NULL && run (root, options.arguments[0], out, &error))
+  if (root != NULL && run (root, options.arguments[0], &files, &error))
     return 0;
   if (error != NULL)
     return rn_cli_fail (error);

@@ -7,6 +7,7 @@ runner_runner_SOURCES += \
   runner/cli/cmd-synth.c \
   runner/cli/cmd-train.c \
   runner/cli/commands.h \
+  runner/cli/eval-output.c runner/cli/eval-output.h \
   runner/cli/common.c \
   runner/cli/common.h \
   runner/cli/json.c \

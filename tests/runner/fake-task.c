@@ -127,7 +127,7 @@ evaluate (RnTask *task, const RnEvalOptions *options, RnEvaluation *result, GErr
   g_assert_cmpuint (fake->n_evaluations, <, fake->n_scores);
   RnIouScore score = { .iou_thr = options->iou_thrs[0],
                        .classes = g_array_new (FALSE, FALSE, sizeof (RnClassScore)) };
-  RnClassScore class = { 0, 3, 4, 0.5, fake->scores[fake->n_evaluations] };
+  RnClassScore class = { 0, 3, 4, 0.5, fake->scores[fake->n_evaluations], NULL };
   score.map = result->map = fake->scores[fake->n_evaluations++];
   g_array_append_val (score.classes, class);
   result->scores = g_array_new (FALSE, FALSE, sizeof (RnIouScore));
