@@ -44,12 +44,13 @@ librunner_internal_la_SOURCES += \
   runner/draw/show.h
 librunner_internal_la_SOURCES += \
   runner/weights/pickle-globals.c runner/weights/pickle-private.h \
-  runner/weights/pickle.c runner/weights/pickle.h \
+  runner/weights/pickle-value.c runner/weights/pickle.c runner/weights/pickle.h \
   runner/weights/torch-legacy.c \
-  runner/weights/torch-writer.h \
+  runner/weights/torch-writer.c runner/weights/torch-writer.h \
   runner/weights/torch-zip.c \
   runner/weights/weights-private.h \
   runner/weights/weights-sniff.c \
   runner/weights/weights-torch.c \
   runner/weights/weights-types.c runner/weights/weights-types.h \
-  runner/weights/weights.c runner/weights/weights.h
+  runner/weights/weights.c runner/weights/weights.h \
+  runner/weights/zip-writer.c runner/weights/zip-writer.h

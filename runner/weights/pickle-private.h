@@ -1,4 +1,5 @@
-/* pickle-private.h: between the stack machine (pickle.c) and the meaning of globals (pickle-globals.c). */
+/* pickle-private.h: between the stack machine (pickle.c), its values (pickle-value.c) and the meaning of
+ * globals (pickle-globals.c). */
 #ifndef RUNNER_WEIGHTS_PICKLE_PRIVATE_H
 #define RUNNER_WEIGHTS_PICKLE_PRIVATE_H
 
@@ -13,6 +14,7 @@ typedef struct
   guint n_copies_left;  /* of items from one container into another */
 } RnPickleBuilder;
 
+RnPickle *rn_pickle_new (void); /* without a root */
 RnPickleValue *rn_pickle_value_new (RnPickle *pickle, RnPickleKind kind);
 void rn_pickle_append (RnPickleValue *container, RnPickleValue *item);
 

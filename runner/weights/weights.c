@@ -24,7 +24,7 @@ rn_weights_damaged (const RnWeights *weights, GError **error, const char *format
   va_start (args, format);
   g_autofree char *text = g_strdup_vprintf (format, args);
   va_end (args);
-  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "%s: %s", weights->path, text);
+  rn_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "%s: %s", weights->path, text);
   return FALSE;
 }
 
@@ -112,7 +112,7 @@ open_file (RnWeights *weights, GError **error)
   else
     weights->size = (guint64) info.st_size;
   if (problem != NULL)
-    g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISSING, "%s: %s", weights->path, problem);
+    rn_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISSING, "%s: %s", weights->path, problem);
   return problem == NULL;
 }
 
@@ -220,9 +220,9 @@ open_by_content (RnWeights *weights, GError **error)
       return rn_weights_open_safetensors (weights, error);
     }
   const char *what = rn_weights_sniff (head, n);
-  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
-               "%s is not a checkpoint: it is %s (expected .safetensors, or a .pth that torch.save wrote)",
-               weights->path, what != NULL ? what : "data of an unknown kind");
+  rn_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
+                "%s is not a checkpoint: it is %s (expected .safetensors, or a .pth that torch.save wrote)",
+                weights->path, what != NULL ? what : "data of an unknown kind");
   return FALSE;
 }
 
