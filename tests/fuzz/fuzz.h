@@ -45,9 +45,11 @@ int rn_fuzz_config (const guint8 *data, gsize size);
 int rn_fuzz_exif (const guint8 *data, gsize size);
 int rn_fuzz_jpeg (const guint8 *data, gsize size);
 int rn_fuzz_list (const guint8 *data, gsize size);
+int rn_fuzz_pickle (const guint8 *data, gsize size);
 int rn_fuzz_png (const guint8 *data, gsize size);
 int rn_fuzz_record (const guint8 *data, gsize size);
 int rn_fuzz_safetensors (const guint8 *data, gsize size);
+int rn_fuzz_weights (const guint8 *data, gsize size);
 int rn_fuzz_xml (const guint8 *data, gsize size);
 
 /* ---- For harnesses ---- */

@@ -6,13 +6,27 @@ tests_fuzz_harnesses = \
   tests/fuzz/fuzz-config.c \
   tests/fuzz/fuzz-exif.c \
   tests/fuzz/fuzz-image.c \
+  tests/fuzz/fuzz-pickle.c \
   tests/fuzz/fuzz-record.c \
   tests/fuzz/fuzz-safetensors.c \
+  tests/fuzz/fuzz-weights.c \
   tests/fuzz/fuzz-xml.c \
   tests/fuzz/fuzz.h \
   tests/fuzz/mutate.c \
   tests/fuzz/readers.c \
   tests/fuzz/readers.h
+
+EXTRA_DIST += \
+  tests/fuzz/seeds/detector-old.pth \
+  tests/fuzz/seeds/detector.pkl \
+  tests/fuzz/seeds/detector.pth \
+  tests/fuzz/seeds/make-seeds.py \
+  tests/fuzz/seeds/plain-old.pth \
+  tests/fuzz/seeds/plain.pkl \
+  tests/fuzz/seeds/plain.pth \
+  tests/fuzz/seeds/values-2.pkl \
+  tests/fuzz/seeds/values-4.pkl \
+  tests/fuzz/seeds/values-5.pkl
 
 tests_fuzz_test_mutations_SOURCES = tests/fuzz/test-mutations.c $(tests_fuzz_harnesses)
 tests_fuzz_test_mutations_LDADD = $(TEST_LIBS)
@@ -25,7 +39,7 @@ tests_fuzz_fuzz_LDADD = $(TEST_LIBS)
 
 # Each reader for FUZZ_SECONDS; what it finds is left in fuzz-build/found/.
 FUZZ_SECONDS = 60
-FUZZ_READERS = xml jpeg png exif config cache safetensors record
+FUZZ_READERS = xml jpeg png exif config cache safetensors record weights pickle
 FUZZ_FLAGS = -rss_limit_mb=1024 -malloc_limit_mb=512 -timeout=5 -max_len=16384 -print_final_stats=1
 fuzz:
 	$(MKDIR_P) fuzz-build/found

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
+/* clang-format off */
 const RnFuzzReader *const rn_fuzz_readers[] = {
-  /* one line each */
   &rn_fuzz_reader_xml,
   &rn_fuzz_reader_jpeg,
   &rn_fuzz_reader_png,
@@ -15,8 +15,11 @@ const RnFuzzReader *const rn_fuzz_readers[] = {
   &rn_fuzz_reader_cache,
   &rn_fuzz_reader_safetensors,
   &rn_fuzz_reader_record,
+  &rn_fuzz_reader_weights,
+  &rn_fuzz_reader_pickle,
   NULL,
 };
+/* clang-format on */
 
 const RnFuzzReader *
 rn_fuzz_find (const char *name)

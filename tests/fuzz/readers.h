@@ -9,9 +9,11 @@ extern const RnFuzzReader rn_fuzz_reader_config;
 extern const RnFuzzReader rn_fuzz_reader_exif;
 extern const RnFuzzReader rn_fuzz_reader_jpeg;
 extern const RnFuzzReader rn_fuzz_reader_list;
+extern const RnFuzzReader rn_fuzz_reader_pickle;
 extern const RnFuzzReader rn_fuzz_reader_png;
 extern const RnFuzzReader rn_fuzz_reader_record;
 extern const RnFuzzReader rn_fuzz_reader_safetensors;
+extern const RnFuzzReader rn_fuzz_reader_weights;
 extern const RnFuzzReader rn_fuzz_reader_xml;
 
 #endif
