@@ -6,6 +6,7 @@ tests_fuzz_harnesses = \
   tests/fuzz/fuzz-config.c \
   tests/fuzz/fuzz-exif.c \
   tests/fuzz/fuzz-image.c \
+  tests/fuzz/fuzz-list.c \
   tests/fuzz/fuzz-pickle.c \
   tests/fuzz/fuzz-record.c \
   tests/fuzz/fuzz-safetensors.c \
@@ -32,14 +33,14 @@ tests_fuzz_test_mutations_SOURCES = tests/fuzz/test-mutations.c $(tests_fuzz_har
 tests_fuzz_test_mutations_LDADD = $(TEST_LIBS)
 
 # Driven by libFuzzer; only `make fuzz` builds it, with Clang and in a build of its own.
-EXTRA_PROGRAMS = tests/fuzz/fuzz
+EXTRA_PROGRAMS += tests/fuzz/fuzz
 tests_fuzz_fuzz_SOURCES = tests/fuzz/fuzz.c $(tests_fuzz_harnesses)
 tests_fuzz_fuzz_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 tests_fuzz_fuzz_LDADD = $(TEST_LIBS)
 
 # Each reader for FUZZ_SECONDS; what it finds is left in fuzz-build/found/.
 FUZZ_SECONDS = 60
-FUZZ_READERS = xml jpeg png exif config cache safetensors record weights pickle
+FUZZ_READERS = xml jpeg png exif config list cache safetensors record weights pickle
 FUZZ_FLAGS = -rss_limit_mb=1024 -malloc_limit_mb=512 -timeout=5 -max_len=16384 -print_final_stats=1
 fuzz:
 	$(MKDIR_P) fuzz-build/found
