@@ -6,6 +6,7 @@
 #include "datasets/file.h"
 #include "datasets/voc.h"
 #include "runner/base/error.h"
+#include "runner/base/registry.h"
 
 #include <string.h>
 
@@ -141,7 +142,7 @@ read_names (const RnNode *node, GPtrArray *bases, const RnDatasetOptions *option
   if (strcmp (rn_node_as_string (node), "auto") == 0)
     return auto_names (bases, options);
   path = rn_dataset_resolve_path (options->data_root, rn_node_as_string (node));
-  names = rn_file_read_lines (path, FALSE, error);
+  names = rn_file_read_lines (path, error);
   if (names == NULL)
     g_prefix_error (error, "%s: classes: ", rn_node_origin (node));
   return names;
@@ -196,6 +197,53 @@ count_known (GPtrArray *bases, const char *const *names, GArray **unknown)
   return known;
 }
 
+static gboolean
+is_seen (const GArray *seen, const char *name)
+{
+  for (guint i = 0; i < seen->len; i++)
+    if (strcmp (g_array_index (seen, NameCount, i).name, name) == 0)
+      return TRUE;
+  return FALSE;
+}
+
+/*
+ * "; is Dog (12) meant to be dog?" for the most frequent such name, or "": it differs in case only, or a
+ * class of nearly that name has no object. @unknown is sorted. (transfer full)
+ */
+static char *
+nearest_class (GPtrArray *bases, const GArray *unknown, const char *const *names)
+{
+  g_autoptr (GArray) seen = names_seen (bases);
+
+  for (guint i = 0; i < MIN (unknown->len, MAX_LISTED); i++)
+    {
+      const NameCount *item = &g_array_index (unknown, NameCount, i);
+      const char *near = rn_suggest (item->name, names);
+
+      if (near != NULL
+          && (g_ascii_strcasecmp (near, item->name) == 0 || (strlen (near) > 2 && !is_seen (seen, near))))
+        return g_strdup_printf ("; is %s (%" G_GINT64_FORMAT ") meant to be %s?", item->name,
+                                (gint64) item->count, near);
+    }
+  return g_strdup ("");
+}
+
+/* A class that nothing is learnt for: it may be misspelt. */
+static void
+name_unused (GPtrArray *bases, const char *const *names)
+{
+  g_autoptr (GArray) seen = names_seen (bases);
+  g_autoptr (GString) unused = g_string_new (NULL);
+  guint n = 0;
+
+  for (guint k = 0; names[k] != NULL; k++)
+    if (!is_seen (seen, names[k]) && n++ < MAX_LISTED)
+      g_string_append_printf (unused, "%s%s", n > 1 ? ", " : "", names[k]);
+  if (n > 0)
+    g_message ("classes without an object to learn from: %s%s", unused->str,
+               n > MAX_LISTED ? " and more" : "");
+}
+
 /* Refuses a set in which every object has an unknown name: the classes belong to other data. */
 static gboolean
 check_known (GPtrArray *bases, const char *const *names, const RnDatasetOptions *options, GError **error)
@@ -205,19 +253,22 @@ check_known (GPtrArray *bases, const char *const *names, const RnDatasetOptions 
   g_autoptr (GArray) unknown = NULL;
   int64_t known = count_known (bases, names, &unknown);
   g_autofree char *list = list_counts (unknown);
+  g_autofree char *near = nearest_class (bases, unknown, names);
 
-  if (unknown->len == 0)
-    return TRUE;
-  if (known > 0)
+  if (unknown->len == 0 || known > 0)
     {
-      g_message ("objects of other classes, left out: %s", list);
+      if (unknown->len > 0) /* a likely mistake is louder than a choice */
+        g_log (G_LOG_DOMAIN, *near != '\0' ? G_LOG_LEVEL_WARNING : G_LOG_LEVEL_MESSAGE,
+               "objects of other classes, left out: %s%s", list, near);
+      if (!options->test_mode && node != NULL && known > 0)
+        name_unused (bases, names);
       return TRUE;
     }
   g_set_error (
       error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY,
       "%s: no object has a known class; seen: %s. Set `classes:` to a list of these names, to a file of "
-      "them, or to auto",
-      node != NULL ? rn_node_origin (node) : first->prefix, list);
+      "them, or to auto%s",
+      node != NULL ? rn_node_origin (node) : first->prefix, list, near);
   return FALSE;
 }
 

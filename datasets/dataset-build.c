@@ -112,7 +112,8 @@ typedef struct
 } Voc;
 
 static const RnKeySpec voc_keys[] = {
-  RN_KEY (Voc, ann_file, RN_KEY_STRING_LIST, NULL, "split list, an image id a line, or a folder of XML files; or a list of them",
+  RN_KEY (Voc, ann_file, RN_KEY_STRING_LIST, NULL,
+          "split list, an image id a line, or a folder of XML files; or a list of them",
           .flags = RN_KEY_REQUIRED),
   RN_KEY (Voc, img_prefix, RN_KEY_STRING_LIST, NULL,
           "folder with JPEGImages and Annotations; one for each ann_file", .flags = RN_KEY_REQUIRED),
@@ -141,15 +142,16 @@ check_layout (const char *ann_file, const char *prefix, const RnNode *node, GErr
 
   if (missing == NULL)
     return TRUE;
-  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING,
-               "%s: no data set: %s is missing. Expected:\n"
-               "  %s  (split list, an image id a line; or a folder of XML files, which stands for all of them)\n"
-               "  %s/ID.xml\n"
-               "  %s/ID.jpg  (or .jpeg, .png)\n"
-               "Paths that are relative start at data_root (--set data_root=FOLDER); `runner synth FOLDER` "
-               "draws a small data set.",
-               rn_node_origin (rn_node_get (node, missing == ann_file ? "ann_file" : "img_prefix")), missing,
-               ann_file, annotations, images);
+  g_set_error (
+      error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING,
+      "%s: no data set: %s is missing. Expected:\n"
+      "  %s  (split list, an image id a line; or a folder of XML files, which stands for all of them)\n"
+      "  %s/ID.xml\n"
+      "  %s/ID.jpg  (or .jpeg, .png)\n"
+      "Paths that are relative start at data_root (--set data_root=FOLDER); `runner synth FOLDER` "
+      "draws a small data set.",
+      rn_node_origin (rn_node_get (node, missing == ann_file ? "ann_file" : "img_prefix")), missing, ann_file,
+      annotations, images);
   return FALSE;
 }
 

@@ -21,10 +21,16 @@ rn_file_read (const char *path, gsize limit, char **text, gsize *size, GError **
       g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING, "%s: %s", path, g_strerror (errno));
       return FALSE;
     }
-  if (!S_ISREG (info.st_mode) || (guint64) info.st_size > limit)
+  if (!S_ISREG (info.st_mode))
     {
-      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: %s", path,
-                   S_ISREG (info.st_mode) ? "the file is too large" : "not a regular file");
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: not a regular file", path);
+      return FALSE;
+    }
+  if ((guint64) info.st_size > limit)
+    {
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
+                   "%s: the file is too large: %" G_GUINT64_FORMAT " bytes, at most %" G_GSIZE_FORMAT, path,
+                   (guint64) info.st_size, limit);
       return FALSE;
     }
   if (!g_file_get_contents (path, text, size, &local))
@@ -35,49 +41,69 @@ rn_file_read (const char *path, gsize limit, char **text, gsize *size, GError **
   return TRUE;
 }
 
-/* "000012  1" -> "000012"; other blanks belong to the name. */
-static void
-cut_flag (char *line)
+/* Windows saves text as UTF-16 with a mark; other text is passed on as it is. (transfer full) */
+static char *
+without_mark (const char *path, char *text, gsize size, gsize *n_bytes, GError **error)
 {
-  static const char *const flags[] = { "-1", "0", "1" };
-  char *last = line + strlen (line);
+  gboolean little = size >= 2 && memcmp (text, "\xFF\xFE", 2) == 0;
+  gboolean big = size >= 2 && memcmp (text, "\xFE\xFF", 2) == 0;
+  gsize mark = size >= 3 && memcmp (text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+  char *utf8;
 
-  while (last > line && last[-1] != ' ' && last[-1] != '\t')
-    last--;
-  for (gsize i = 0; last > line && i < G_N_ELEMENTS (flags); i++)
-    if (strcmp (last, flags[i]) == 0)
-      {
-        *last = '\0';
-        g_strchomp (line);
-        return;
-      }
+  if (!little && !big)
+    {
+      *n_bytes = size - mark;
+      return g_memdup2 (text + mark, size - mark + 1);
+    }
+  utf8 =
+      g_convert (text + 2, (gssize) size - 2, "UTF-8", little ? "UTF-16LE" : "UTF-16BE", NULL, n_bytes, NULL);
+  if (utf8 == NULL)
+    g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: damaged UTF-16 text", path);
+  return utf8;
 }
 
-char **
-rn_file_read_lines (const char *path, gboolean drop_flag, GError **error)
+char *
+rn_file_read_text (const char *path, GError **error)
 {
-  g_autoptr (GStrvBuilder) lines = g_strv_builder_new ();
+  g_autofree char *bytes = NULL;
   g_autofree char *text = NULL;
-  char *line, *next;
   gsize size;
 
-  if (!rn_file_read (path, MAX_LIST, &text, &size, error))
+  if (!rn_file_read (path, MAX_LIST, &bytes, &size, error))
     return NULL;
-  if (memchr (text, '\0', size) != NULL)
+  text = without_mark (path, bytes, size, &size, error);
+  if (text != NULL && memchr (text, '\0', size) != NULL)
     {
       g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: not a text file", path);
       return NULL;
     }
-  for (line = g_str_has_prefix (text, "\xEF\xBB\xBF") ? text + 3 : text; line != NULL; line = next)
-    {
-      next = strchr (line, '\n');
-      if (next != NULL)
-        *next++ = '\0';
-      g_strstrip (line);
-      if (drop_flag)
-        cut_flag (line);
-      if (*line != '\0')
-        g_strv_builder_add (lines, line);
-    }
+  return g_steal_pointer (&text);
+}
+
+char *
+rn_file_next_line (char **cursor)
+{
+  char *line = *cursor, *end;
+
+  if (line == NULL)
+    return NULL;
+  end = line + strcspn (line, "\r\n");
+  *cursor = *end == '\0' ? NULL : end + 1 + (end[0] == '\r' && end[1] == '\n');
+  *end = '\0';
+  return g_strstrip (line);
+}
+
+char **
+rn_file_read_lines (const char *path, GError **error)
+{
+  g_autoptr (GStrvBuilder) lines = g_strv_builder_new ();
+  g_autofree char *text = rn_file_read_text (path, error);
+  char *cursor = text, *line;
+
+  if (text == NULL)
+    return NULL;
+  while ((line = rn_file_next_line (&cursor)) != NULL)
+    if (*line != '\0')
+      g_strv_builder_add (lines, line);
   return g_strv_builder_end (lines);
 }

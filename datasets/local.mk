@@ -27,6 +27,8 @@ librunner_internal_la_SOURCES += \
   datasets/png.c \
   datasets/resize.c \
   datasets/resize.h \
+  datasets/sample-view.c \
+  datasets/sample-view.h \
   datasets/sample.c \
   datasets/sample.h \
   datasets/sampler-private.h \
@@ -34,6 +36,8 @@ librunner_internal_la_SOURCES += \
   datasets/sampler.h \
   datasets/scan.c \
   datasets/scan.h \
+  datasets/split.c \
+  datasets/split.h \
   datasets/synth.c \
   datasets/synth.h \
   datasets/transform-crop.c \
@@ -46,6 +50,8 @@ librunner_internal_la_SOURCES += \
   datasets/transform.h \
   datasets/voc-cache.c \
   datasets/voc-cache.h \
+  datasets/voc-find.c \
+  datasets/voc-find.h \
   datasets/voc-xml.c \
   datasets/voc-xml.h \
   datasets/voc.c \

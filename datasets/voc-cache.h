@@ -20,7 +20,7 @@ typedef struct
 } RnVocStamps;
 
 /* Counts that the scan reports, so that a cached start can report them too. */
-#define RN_VOC_N_FINDINGS 3
+#define RN_VOC_N_FINDINGS 5
 
 /* What an index was made from, and what came of it. Strings and arrays are lent. */
 typedef struct

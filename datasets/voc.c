@@ -4,10 +4,11 @@
 #include "datasets/voc.h"
 
 #include "boxes/box.h"
-#include "datasets/file.h"
 #include "datasets/image.h"
 #include "datasets/scan.h"
+#include "datasets/split.h"
 #include "datasets/voc-cache.h"
+#include "datasets/voc-find.h"
 #include "datasets/voc-xml.h"
 #include "runner/base/error.h"
 
@@ -23,8 +24,10 @@ const char *const rn_voc_class_names[] = {
 
 typedef enum
 {
-  FOUND_BAD_BOX, /* dropped */
-  FOUND_SIZE,    /* XML and image disagree */
+  FOUND_BAD_BOX,  /* dropped */
+  FOUND_REVERSED, /* put right */
+  FOUND_SIZE,     /* XML and image disagree */
+  FOUND_REPEATED, /* kept */
   FOUND_UNREADABLE,
 } Finding;
 
@@ -33,7 +36,7 @@ G_STATIC_ASSERT (FOUND_UNREADABLE + 1 == RN_VOC_N_FINDINGS);
 typedef struct
 {
   const char *prefix;
-  char **ids;
+  const RnSplit *split;
   RnOnError on_error;
   RnVocStamps *stamps; /* [ids] each written by the thread that reads its files */
 
@@ -55,47 +58,6 @@ G_GNUC_PRINTF (3, 4) static void note (Voc *voc, Finding finding, const char *fo
   text = g_strdup_vprintf (format, args);
   va_end (args);
   g_warning ("%s", text);
-}
-
-static gboolean
-is_image_of (const char *file, const char *stem)
-{
-  static const char *const endings[] = { ".jpg", ".jpeg", ".png" };
-  gsize n = strlen (stem);
-
-  if (strncmp (file, stem, n) != 0)
-    return FALSE;
-  for (gsize i = 0; i < G_N_ELEMENTS (endings); i++)
-    if (g_ascii_strcasecmp (file + n, endings[i]) == 0)
-      return TRUE;
-  return FALSE;
-}
-
-/* Tries the usual spellings first; only then is the folder searched for others (".Jpg"). */
-static char *
-find_image (const char *prefix, const char *id, GError **error)
-{
-  static const char *const endings[] = { "jpg", "JPG", "jpeg", "png" };
-  g_autofree char *stem = g_build_filename (prefix, "JPEGImages", id, NULL);
-  g_autofree char *folder = g_path_get_dirname (stem);
-  g_autofree char *base = g_path_get_basename (stem);
-  g_autoptr (GDir) dir = NULL;
-  const char *file;
-
-  for (gsize i = 0; i < G_N_ELEMENTS (endings); i++)
-    {
-      g_autofree char *path = g_strconcat (stem, ".", endings[i], NULL);
-
-      if (g_file_test (path, G_FILE_TEST_EXISTS))
-        return g_steal_pointer (&path);
-    }
-  dir = g_dir_open (folder, 0, NULL);
-  while (dir != NULL && (file = g_dir_read_name (dir)) != NULL)
-    if (is_image_of (file, base))
-      return g_build_filename (folder, file, NULL);
-  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING, "%s: no image of this name (.jpg, .jpeg or .png)",
-               stem);
-  return NULL;
 }
 
 /* With the lock held. -1 if there are too many names. */
@@ -120,10 +82,23 @@ name_index (Voc *voc, const char *name)
   return (int16_t) (i - 1);
 }
 
+/* Some tools write the corner where the mouse began as the first, wherever that was. */
+static RnBox
+put_corners_right (Voc *voc, const char *id, const RnVocObject *object)
+{
+  const float *b = object->box;
+  RnBox box = { MIN (b[0], b[2]), MIN (b[1], b[3]), MAX (b[0], b[2]), MAX (b[1], b[3]) };
+
+  if (b[0] > b[2] || b[1] > b[3])
+    note (voc, FOUND_REVERSED, "%s/Annotations/%s.xml: corners of the %s box (%g %g %g %g) exchanged",
+          voc->prefix, id, object->name, b[0] + 1, b[1] + 1, b[2] + 1, b[3] + 1);
+  return box;
+}
+
 static gboolean
 add_object (Voc *voc, const char *id, const RnVocObject *object, const RnIndexImage *image, GError **error)
 {
-  RnBox box = { object->box[0], object->box[1], object->box[2], object->box[3] };
+  RnBox box = put_corners_right (voc, id, object);
   RnBox clipped = rn_box_clip (box, (float) image->width, (float) image->height);
   int16_t name;
 
@@ -148,11 +123,10 @@ add_object (Voc *voc, const char *id, const RnVocObject *object, const RnIndexIm
 }
 
 static gboolean
-add_image (Voc *voc, int64_t item, const char *path, int width, int height, const RnVocAnnotation *annotation,
-           GError **error)
+add_image (Voc *voc, int64_t item, const char *id, const char *path, int width, int height,
+           const RnVocAnnotation *annotation, GError **error)
 {
   RnIndexImage *image = rn_index_image (voc->index, item);
-  const char *id = voc->ids[item];
 
   if (voc->index->strings->len > G_MAXUINT32 / 2) /* offsets in it are 32 bits */
     {
@@ -161,8 +135,11 @@ add_image (Voc *voc, int64_t item, const char *path, int width, int height, cons
     }
   if (annotation->width > 0 && annotation->height > 0
       && (annotation->width != width || annotation->height != height))
-    note (voc, FOUND_SIZE, "%s: the XML says %d x %d, the image is %d x %d; the image's size counts", path,
-          annotation->width, annotation->height, width, height);
+    note (voc, FOUND_SIZE, "%s: the XML says %d x %d, the image is %d x %d%s; the image's size counts", path,
+          annotation->width, annotation->height, width, height,
+          annotation->width == height && annotation->height == width
+              ? " once turned as its EXIF data says: were the boxes drawn before?"
+              : "");
   image->width = width;
   image->height = height;
   image->id = rn_index_add_string (voc->index, id);
@@ -178,24 +155,37 @@ add_image (Voc *voc, int64_t item, const char *path, int width, int height, cons
 static gboolean
 read_image (Voc *voc, int64_t item, GError **error)
 {
+  const gboolean exact = voc->split->lines->len == 0;
   g_auto (RnVocAnnotation) annotation;
   g_autofree char *path = NULL;
-  g_autofree char *xml = rn_voc_annotation_path (voc->prefix, voc->ids[item]);
+  g_autofree char *id = NULL;
+  g_autofree char *xml = NULL;
   int width, height;
   gboolean ok;
 
   rn_voc_annotation_init (&annotation);
-  voc->stamps[item].annotation = rn_file_stamp (xml);
-  path = find_image (voc->prefix, voc->ids[item], error);
+  path = rn_voc_find_image (voc->prefix, rn_split_name (voc->split, item), exact, &id, error);
   if (path == NULL)
     return FALSE;
+  xml = rn_voc_annotation_path (voc->prefix, id);
+  voc->stamps[item].annotation = rn_file_stamp (xml);
   voc->stamps[item].image = rn_file_stamp (path);
   if (!rn_image_probe_path (path, &width, &height, error) || !rn_voc_xml_parse_path (xml, &annotation, error))
     return FALSE;
   g_mutex_lock (&voc->lock);
-  ok = add_image (voc, item, path, width, height, &annotation, error);
+  ok = add_image (voc, item, id, path, width, height, &annotation, error);
   g_mutex_unlock (&voc->lock);
   return ok;
+}
+
+/* What is missing is wanted by a line of the list. */
+static void
+name_line (const Voc *voc, int64_t item, GError **error)
+{
+  g_autofree char *where = rn_split_where (voc->split, item);
+
+  if (g_error_matches (*error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING))
+    g_prefix_error (error, "%s: ", where);
 }
 
 /* An image that is left out keeps width 0. */
@@ -207,6 +197,7 @@ visit (gpointer data, int64_t item, GError **error)
 
   if (read_image (voc, item, &local))
     return TRUE;
+  name_line (voc, item, &local);
   if (voc->on_error == RN_ON_ERROR_FAIL)
     {
       g_propagate_error (error, g_steal_pointer (&local));
@@ -217,6 +208,23 @@ visit (gpointer data, int64_t item, GError **error)
   note (voc, FOUND_UNREADABLE, "%s; left out (on_error: skip)", local->message);
   g_mutex_unlock (&voc->lock);
   return TRUE;
+}
+
+/* An image that is listed twice counts twice, in training and in the evaluation: that may be meant. */
+static void
+note_repeated (Voc *voc)
+{
+  g_autoptr (GHashTable) seen = g_hash_table_new (g_str_hash, g_str_equal);
+
+  for (guint i = 0; i < voc->index->images->len; i++)
+    {
+      const RnIndexImage *image = rn_index_image (voc->index, i);
+      const char *id = rn_index_string (voc->index, image->id);
+      g_autofree char *where = rn_split_where (voc->split, i);
+
+      if (image->width > 0 && !g_hash_table_add (seen, (gpointer) id))
+        note (voc, FOUND_REPEATED, "%s: %s is listed above already; it counts again", where, id);
+    }
 }
 
 static void
@@ -235,7 +243,9 @@ report_findings (const char *prefix, const int64_t *found)
 {
   static const char *const texts[RN_VOC_N_FINDINGS] = {
     [FOUND_BAD_BOX] = "boxes without area inside their image dropped",
+    [FOUND_REVERSED] = "boxes with exchanged corners put right",
     [FOUND_SIZE] = "images of another size than their XML says",
+    [FOUND_REPEATED] = "images listed more than once",
     [FOUND_UNREADABLE] = "unreadable images left out",
   };
 
@@ -250,26 +260,27 @@ scan_folder (RnVocSource *source, const RnDatasetOptions *options, GError **erro
 {
   g_autoptr (RnIndex) index = rn_index_new ();
   g_autoptr (GHashTable) names = g_hash_table_new (g_str_hash, g_str_equal);
-  g_auto (GStrv) ids = NULL;
+  g_autoptr (RnSplit) split = NULL;
   Voc voc = { .prefix = source->prefix, .on_error = options->on_error, .index = index, .names = names };
   gboolean ok;
 
   source->list = rn_file_stamp (source->ann_file);
-  voc.ids = ids = rn_file_read_lines (source->ann_file, TRUE, error);
-  if (ids == NULL)
+  voc.split = split = rn_split_read (source->ann_file, error);
+  if (split == NULL)
     return NULL;
-  if (g_strv_length (ids) > G_MAXINT32 / sizeof (RnIndexImage))
+  if (split->names->len > G_MAXINT32 / sizeof (RnIndexImage))
     {
       g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: too many lines", source->ann_file);
       return NULL;
     }
-  g_array_set_size (index->images, g_strv_length (ids));
+  g_array_set_size (index->images, split->names->len);
   voc.stamps = source->stamps = g_new0 (RnVocStamps, index->images->len);
   g_mutex_init (&voc.lock);
   ok = rn_scan (index->images->len, visit, &voc, source->prefix, options, error);
   g_mutex_clear (&voc.lock);
   if (!ok)
     return NULL;
+  note_repeated (&voc);
   memcpy (source->findings, voc.found, sizeof voc.found);
   drop_unread_images (index);
   return g_steal_pointer (&index);
