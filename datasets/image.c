@@ -45,6 +45,64 @@ walk_for_orientation (int orientation, int width, int height)
     }
 }
 
+static gboolean
+begins_with (const guint8 *head, gsize n, gsize at, const char *magic)
+{
+  gsize size = strlen (magic);
+
+  return n >= at + size && memcmp (head + at, magic, size) == 0;
+}
+
+/* What the file is instead, from its first @n bytes; NULL: no idea. */
+static const char *
+foreign_format (const guint8 *head, gsize n)
+{
+  static const struct
+  {
+    gsize at;
+    const char *magic, *name;
+  } formats[] = {
+    { 0, "GIF8", "a GIF image" },
+    { 8, "WEBP", "a WebP image" },
+    { 0, "BM", "a BMP image" },
+    { 0, "II*", "a TIFF image, or a camera's raw image" },
+    { 0, "MM", "a TIFF image, or a camera's raw image" },
+    { 4, "ftypavif", "an AVIF image" },
+    { 4, "ftyphei", "a HEIC image" },
+    { 4, "ftypmif1", "a HEIC image" },
+    { 4, "ftyp", "a film" },
+    { 4, "jP  ", "a JPEG 2000 image" },
+    { 0, "\xFF\x4F\xFF\x51", "a JPEG 2000 image" },
+    { 4, "JXL ", "a JPEG XL image" },
+    { 0, "\xFF\x0A", "a JPEG XL image" },
+    { 0, "8BPS", "a Photoshop image" },
+    { 0, "%PDF", "a PDF document" },
+    { 0, "version https://", "a pointer of Git LFS, not the image; run `git lfs pull`" },
+  };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (formats); i++)
+    if (begins_with (head, n, formats[i].at, formats[i].magic))
+      return formats[i].name;
+  for (gsize i = 0; i < n && (g_ascii_isspace (head[i]) || head[i] == '<'); i++)
+    if (head[i] == '<')
+      return "a web page or other text with tags, not the image";
+  return NULL;
+}
+
+static void
+refuse_format (const guint8 *head, gsize n, GError **error)
+{
+  const char *name = foreign_format (head, n);
+
+  if (n == 0)
+    g_set_error_literal (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "empty file");
+  else if (name == NULL)
+    g_set_error_literal (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "neither JPEG nor PNG");
+  else
+    g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "this is %s%s", name,
+                 g_str_has_suffix (name, " image") ? "; convert it to JPEG or PNG" : "");
+}
+
 static const RnCodec *
 codec_for_file (FILE *file, GError **error)
 {
@@ -56,8 +114,7 @@ codec_for_file (FILE *file, GError **error)
     if (n >= codecs[i]->magic_size && memcmp (head, codecs[i]->magic, codecs[i]->magic_size) == 0
         && fseek (file, 0, SEEK_SET) == 0)
       return codecs[i];
-  g_set_error_literal (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
-                       n == 0 ? "empty file" : "neither JPEG nor PNG");
+  refuse_format (head, n, error);
   return NULL;
 }
 
@@ -73,7 +130,8 @@ open_codec (FILE *file, int *width, int *height, int *orientation, GError **erro
       || (gint64) *width * *height > RN_IMAGE_MAX_PIXELS)
     {
       g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
-                   "%d x %d pixels is not a size that can be read", *width, *height);
+                   "%d x %d pixels; an image has 1 to %d on a side and at most %d million in all", *width,
+                   *height, RN_IMAGE_MAX_SIDE, RN_IMAGE_MAX_PIXELS / 1000000);
       return NULL;
     }
   return codec;
@@ -121,11 +179,10 @@ open_path (const char *path, GError **error)
 
   if (fd >= 0 && fstat (fd, &info) == 0 && S_ISREG (info.st_mode))
     file = fdopen (fd, "rb");
-  else if (fd >= 0)
-    errno = EINVAL;
   if (file == NULL)
     {
-      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING, "%s: %s", path, g_strerror (errno));
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING, "%s: %s", path,
+                   fd >= 0 ? "not a regular file" : g_strerror (errno));
       if (fd >= 0)
         close (fd);
     }

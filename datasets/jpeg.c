@@ -11,8 +11,14 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-/* A progressive file may repeat scans without end; libjpeg-turbo's own tools draw the line at 500. */
+/*
+ * A progressive file may repeat scans without end, and every one of them visits the whole image, though it
+ * may be a few bytes long. libjpeg-turbo's own tools draw the line at 500 scans; a large image gets fewer,
+ * down to 64: usual encoders write 10, the longest known scripts some 30.
+ */
 #define MAX_SCANS 500
+#define MIN_SCANS 64
+#define MAX_SCANNED 1000000000 /* pixels times scans, seconds of work */
 
 /* libjpeg leaves through longjmp, so everything that must survive lives here and not in local variables. */
 typedef struct
@@ -31,7 +37,14 @@ leave_with_message (j_common_ptr info)
 {
   Jpeg *jpeg = info->client_data;
 
-  info->err->format_message (info, jpeg->message);
+  if (info->err->msg_code == JERR_SOF_UNSUPPORTED)
+    g_strlcpy (jpeg->message, "lossless and hierarchical JPEG is not read; convert it to plain JPEG or PNG",
+               sizeof jpeg->message);
+  else if (info->err->msg_code == JERR_BAD_PRECISION)
+    g_strlcpy (jpeg->message, "only 8 bits a sample are read; convert it to plain JPEG or to PNG",
+               sizeof jpeg->message);
+  else
+    info->err->format_message (info, jpeg->message);
   longjmp (jpeg->leave, 1);
 }
 
@@ -62,8 +75,9 @@ static void
 count_scans (j_common_ptr info)
 {
   Jpeg *jpeg = info->client_data;
+  gint64 n_pixels = (gint64) jpeg->info.image_width * jpeg->info.image_height;
 
-  if (jpeg->info.input_scan_number <= MAX_SCANS)
+  if (jpeg->info.input_scan_number <= CLAMP (MAX_SCANNED / MAX (n_pixels, 1), MIN_SCANS, MAX_SCANS))
     return;
   g_strlcpy (jpeg->message, "too many scans", sizeof jpeg->message);
   longjmp (jpeg->leave, 1);

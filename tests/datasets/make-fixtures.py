@@ -4,6 +4,7 @@ Needs numpy, opencv-python-headless (goldens: 4.14; 5.0 gives the same) and pill
 """
 import io
 import struct
+import zlib
 import cv2
 import numpy as np
 from PIL import Image
@@ -52,18 +53,51 @@ def files():
     yield "rgb-16.png", cv2.imencode(".png", wide)[1].tobytes()
 
 
+def chunk(name, body):
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+
+def png(depth, color, rows, before=b""):
+    """@rows: bytes of each row; @before: chunks in front of the pixels."""
+    head = struct.pack(">IIBBBBB", WIDTH, HEIGHT, depth, color, 0, 0, 0)
+    body = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + before + chunk(b"IDAT", body) + chunk(b"IEND", b""))
+
+
+def pack(values, bits):
+    """Samples of a row into bytes, the first in the high bits."""
+    per_byte = 8 // bits
+    values = list(values) + [0] * (-len(values) % per_byte)
+    return bytes(sum(int(v) << (8 - bits * (k + 1)) for k, v in enumerate(values[i:i + per_byte]))
+                 for i in range(0, len(values), per_byte))
+
+
+def by_hand():
+    """PNG kinds and chunks that neither library writes."""
+    rgb = np.asarray(picture())
+    grey = np.asarray(picture().convert("L"))
+    for bits in 2, 4:
+        yield f"grey-{bits}.png", png(bits, 0, [pack(row >> (8 - bits), bits) for row in grey])
+    yield "grey-16.png", png(16, 0, [np.stack([row, 255 - row], -1).tobytes() for row in grey])
+    plain = [row.tobytes() for row in rgb]
+    key = struct.pack(">HHH", *[int(v) for v in rgb[5, 6]])
+    yield "key.png", png(8, 2, plain, chunk(b"tRNS", key))
+    palette = bytes(range(48))
+    yield "palette-2.png", png(2, 3, [pack(row >> 6, 2) for row in grey],
+                               chunk(b"PLTE", palette[:12]) + chunk(b"tRNS", b"\0\x80"))
+    yield "palette-short.png", png(4, 3, [pack(row >> 4, 4) for row in grey], chunk(b"PLTE", palette[:12]))
+    yield "gamma.png", png(8, 2, plain, chunk(b"gAMA", struct.pack(">I", 100000)) + chunk(b"sRGB", b"\0"))
+    yield "text-bomb.png", png(8, 2, plain, chunk(b"zTXt", b"k\0\0" + zlib.compress(bytes(40 << 20), 9)))
+
+
 def interlaced():
     """Adam7 by hand: neither library writes it. Greyscale, filter 0."""
-    import zlib
     grey = np.asarray(picture().convert("L"))
     raw = b""
     steps = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
     for y0, x0, dy, dx in steps:
         for row in grey[y0::dy, x0::dx]:
             raw += b"\0" + row.tobytes()
-
-    def chunk(name, body):
-        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
     head = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 0, 0, 0, 1)
     body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + body
@@ -100,7 +134,7 @@ def resize_golden():
 
 
 def main():
-    everything = list(files()) + [("interlaced.png", interlaced())]
+    everything = list(files()) + [("interlaced.png", interlaced())] + list(by_hand())
     for name, data in everything:
         bgr = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
         open("fixtures/" + name, "wb").write(data)

@@ -14,7 +14,9 @@ static const char *const fixtures[] = {
   "baseline.jpg",      "progressive.jpg",   "grey.jpg",          "cmyk.jpg",          "orientation-1.jpg",
   "orientation-2.jpg", "orientation-3.jpg", "orientation-4.jpg", "orientation-5.jpg", "orientation-6.jpg",
   "orientation-7.jpg", "orientation-8.jpg", "rgb.png",           "palette.png",       "grey-1.png",
-  "alpha.png",         "rgb-16.png",        "interlaced.png",
+  "alpha.png",         "rgb-16.png",        "interlaced.png",    "grey-2.png",        "grey-4.png",
+  "grey-16.png",       "key.png",           "palette-2.png",     "palette-short.png", "gamma.png",
+  "text-bomb.png",
 };
 
 /* Bit for bit: the accurate integer transform of libjpeg-turbo has one result on every machine. */
