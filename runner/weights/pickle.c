@@ -228,14 +228,14 @@ add_items (Machine *m, guint n, RnPickleKind kind, GError **error)
 static gboolean
 add_marked_items (Machine *m, RnPickleKind kind, GError **error)
 {
-  guint n;
+  guint n = 0;
   return pop_mark (m, &n, error) && add_items (m, n, kind, error);
 }
 
 static gboolean
 pop_to_mark (Machine *m, GError **error)
 {
-  guint n;
+  guint n = 0;
   if (!pop_mark (m, &n, error))
     return FALSE;
   g_ptr_array_set_size (m->stack, (int) (m->stack->len - n));
@@ -426,7 +426,7 @@ do_proto (Machine *m, GError **error)
 static gboolean
 do_marked (Machine *m, RnPickleKind kind, GError **error)
 {
-  guint n;
+  guint n = 0;
 
   if (kind == RN_PICKLE_TUPLE)
     return pop_mark (m, &n, error) && push_tuple (m, n);
