@@ -7,6 +7,8 @@ pkgconfig_DATA = runner/runner-1.pc
 
 librunner_internal_la_SOURCES += runner/run-config.c runner/run-config.h
 librunner_internal_la_SOURCES += \
+  runner/image-files.c runner/image-files.h \
+  runner/infer.c runner/infer.h \
   runner/job.c runner/job.h \
   runner/programs-private.h runner/programs-run.c runner/programs.c runner/programs.h \
   runner/random-batch.c runner/random-batch.h

@@ -1,7 +1,9 @@
+#define G_LOG_DOMAIN "rn-runner"
 #include "config.h"
 
 #include "runner/train-task.h"
 
+#include "runner/draw/show.h"
 #include "runner/evaluate.h"
 #include "runner/param-io.h"
 
@@ -77,12 +79,38 @@ update (RnTask *task, const RnUpdate *step, GError **error)
   return rn_programs_update (programs (task), step, error);
 }
 
+/* No picture is worth the end of a training. */
+static void
+stop_drawing (RnShow **show, const GError *error)
+{
+  g_warning ("no more pictures of this evaluation: %s", error->message);
+  g_clear_pointer (show, rn_show_free);
+}
+
+static gboolean
+draw (const RnSampleMeta *meta, const GArray *detections, gpointer user_data, GError **error)
+{
+  RnShow **show = user_data;
+  g_autoptr (GError) cause = NULL;
+
+  if (*show != NULL && !rn_show_add (*show, meta, detections, &cause))
+    stop_drawing (show, cause);
+  return TRUE;
+}
+
 static gboolean
 evaluate (RnTask *task, const RnEvalOptions *options, RnEvaluation *result, GError **error)
 {
   const TrainTask *self = (const TrainTask *) task;
-  return rn_evaluate (self->job->programs, self->job->datasets[RN_SPLIT_VAL], self->val, options, NULL, NULL,
-                      result, error);
+  const RnDataset *dataset = self->job->datasets[RN_SPLIT_VAL];
+  g_autoptr (RnShow) show = NULL;
+  g_autoptr (GError) cause = NULL;
+
+  if (options->n_draw > 0)
+    show = rn_show_new (options->draw_dir, dataset, options->n_draw, RN_SHOW_SCORE_THR, &cause);
+  if (cause != NULL)
+    stop_drawing (&show, cause);
+  return rn_evaluate (self->job->programs, dataset, self->val, options, draw, &show, result, error);
 }
 
 static void

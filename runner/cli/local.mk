@@ -3,6 +3,7 @@ runner_runner_SOURCES += \
   runner/cli/cmd-config.c \
   runner/cli/cmd-list.c \
   runner/cli/cmd-eval.c \
+  runner/cli/cmd-infer.c \
   runner/cli/cmd-plan.c \
   runner/cli/cmd-synth.c \
   runner/cli/cmd-train.c \

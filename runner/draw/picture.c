@@ -8,7 +8,7 @@
 
 #include "runner/draw/picture.h"
 
-#include "runner/base/atomic-file.h"
+#include "runner/draw/surface.h"
 
 #include <cairo.h>
 #include <math.h>
@@ -20,8 +20,6 @@
 #define MIN_FONT 12.0  /* pixels */
 #define FONT_PER_SIDE (1 / 45.0)
 #define LINE_PER_FONT (1 / 7.0)
-#define MAX_TEXT 200 /* characters that are measured at all */
-#define ELLIPSIS "\xe2\x80\xa6"
 
 typedef struct
 {
@@ -146,19 +144,6 @@ stroke_box (const RnPicture *picture, const double placed[4], double line)
   cairo_stroke (picture->cr);
 }
 
-/* Made valid, on one line, not endless. (transfer full) */
-static char *
-clean_text (const char *text)
-{
-  g_autofree char *valid = g_utf8_make_valid (text, -1);
-  GString *clean = g_string_new (NULL);
-  int n = 0;
-
-  for (const char *p = valid; *p != '\0' && n < MAX_TEXT; p = g_utf8_next_char (p), n++)
-    g_string_append_unichar (clean, g_unichar_iscntrl (g_utf8_get_char (p)) ? ' ' : g_utf8_get_char (p));
-  return g_string_free (clean, FALSE);
-}
-
 void
 rn_picture_box (RnPicture *picture, const float box[4], int color_index, RnBoxStyle style, const char *label)
 {
@@ -180,7 +165,7 @@ rn_picture_box (RnPicture *picture, const float box[4], int color_index, RnBoxSt
   stroke_box (picture, placed, line);
   if (label == NULL)
     return;
-  Label waiting = { placed[0], placed[1], { rgb[0], rgb[1], rgb[2] }, clean_text (label) };
+  Label waiting = { placed[0], placed[1], { rgb[0], rgb[1], rgb[2] }, rn_text_clean (label) };
   g_array_append_val (picture->labels, waiting);
 }
 
@@ -188,32 +173,10 @@ void
 rn_picture_caption (RnPicture *picture, const char *text)
 {
   g_free (picture->caption);
-  picture->caption = clean_text (text);
+  picture->caption = rn_text_clean (text);
 }
 
 /* ---- Text ---- */
-
-static double
-text_width (const RnPicture *picture, const char *text)
-{
-  cairo_text_extents_t extents;
-  cairo_text_extents (picture->cr, text, &extents);
-  return extents.x_advance;
-}
-
-/* Cuts @text until it is no wider than @room, which may mean until nothing is left. */
-static void
-fit_text (const RnPicture *picture, char **text, double room)
-{
-  glong n = g_utf8_strlen (*text, -1);
-
-  while (n > 0 && text_width (picture, *text) > room)
-    {
-      g_autofree char *start = g_utf8_substring (*text, 0, --n);
-      g_autofree char *old = *text;
-      *text = n > 0 ? g_strconcat (start, ELLIPSIS, NULL) : g_strdup ("");
-    }
-}
 
 /* A filled strip with text in black or white, whichever is easier to read on it. */
 static void
@@ -234,20 +197,20 @@ draw_strip (const RnPicture *picture, double x, double y, double width, const do
 
 /* Above its box, or else just inside; moved until it is inside the picture, below @top. */
 static void
-draw_label (const RnPicture *picture, Label *label, double top)
+draw_label (const RnPicture *picture, const Label *label, double top)
 {
   cairo_font_extents_t font;
 
   cairo_font_extents (picture->cr, &font);
   double height = font.ascent + font.descent, margin = 2 * picture->line;
-  fit_text (picture, &label->text, picture->width - margin);
-  double width = text_width (picture, label->text) + margin;
-  if (label->text[0] == '\0')
+  g_autofree char *text = rn_text_fit (picture->cr, label->text, picture->width - margin);
+  double width = rn_text_width (picture->cr, text) + margin;
+  if (text[0] == '\0')
     return;
   double x = CLAMP (label->x, 0, picture->width - width);
   double y = label->top - height >= top ? label->top - height : MAX (label->top, top);
   y = MAX (MIN (y, picture->height - height), 0);
-  draw_strip (picture, x, y, width, label->rgb, label->text);
+  draw_strip (picture, x, y, width, label->rgb, text);
 }
 
 static void
@@ -260,56 +223,17 @@ draw_texts (RnPicture *picture)
     {
       cairo_font_extents_t font;
       cairo_font_extents (picture->cr, &font);
-      fit_text (picture, &picture->caption, picture->width - 2 * picture->line);
-      draw_strip (picture, 0, 0, picture->width, black, picture->caption);
+      g_autofree char *text = rn_text_fit (picture->cr, picture->caption, picture->width - 2 * picture->line);
+      draw_strip (picture, 0, 0, picture->width, black, text);
       top = font.ascent + font.descent;
     }
   for (guint i = 0; i < picture->labels->len; i++)
     draw_label (picture, &g_array_index (picture->labels, Label, i), top);
 }
 
-/* ---- The file ---- */
-
-typedef struct
-{
-  RnAtomicFile *file;
-  GError *error;
-} Output;
-
-static cairo_status_t
-write_some (void *closure, const unsigned char *data, unsigned int size)
-{
-  Output *output = closure;
-  if (output->error != NULL)
-    return CAIRO_STATUS_WRITE_ERROR;
-  return rn_atomic_file_write (output->file, data, size, &output->error) ? CAIRO_STATUS_SUCCESS
-                                                                         : CAIRO_STATUS_WRITE_ERROR;
-}
-
 gboolean
 rn_picture_write_png (RnPicture *picture, const char *path, GError **error)
 {
-  g_autoptr (RnAtomicFile) file = rn_atomic_file_new (path, error);
-  Output output = { file, NULL };
-
-  if (file == NULL)
-    return FALSE;
   draw_texts (picture);
-  cairo_surface_flush (picture->surface);
-  cairo_status_t status = cairo_status (picture->cr);
-  if (status == CAIRO_STATUS_SUCCESS)
-    status = cairo_surface_write_to_png_stream (picture->surface, write_some, &output);
-  if (output.error != NULL)
-    {
-      g_propagate_error (error, output.error);
-      return FALSE;
-    }
-  if (status != CAIRO_STATUS_SUCCESS)
-    {
-      g_set_error (error, G_FILE_ERROR,
-                   status == CAIRO_STATUS_NO_MEMORY ? G_FILE_ERROR_NOMEM : G_FILE_ERROR_FAILED,
-                   "%s: cannot be drawn: %s", path, cairo_status_to_string (status));
-      return FALSE;
-    }
-  return rn_atomic_file_commit (file, error);
+  return rn_surface_write_png (picture->cr, path, error);
 }

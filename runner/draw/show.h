@@ -10,6 +10,8 @@
 
 G_BEGIN_DECLS
 
+#define RN_SHOW_SCORE_THR 0.3 /* what is worth drawing, where nobody says otherwise; MMDetection's */
+
 /* One picture; everything is lent. */
 typedef struct
 {
