@@ -18,7 +18,7 @@
 
 /* The training pipeline of the VOC configurations at 500 x 375 to 800 x 600. */
 static const char bench_set[] =
-    "{type: VOCDataset, ann_file: Annotations, img_prefix: ., classes: auto, pipeline: [{type: "
+    "{type: VOCDataset, ann_file: Annotations, img_prefix: ., classes: [a], pipeline: [{type: "
     "LoadImageFromFile}, {type: LoadAnnotations}, {type: Resize, img_scale: [1000, 600]}, {type: RandomFlip, "
     "flip_ratio: 0.5}, {type: Normalize, mean: [123.675, 116.28, 103.53], std: [58.395, 57.12, 57.375]}, "
     "{type: Pad, size_divisor: 32}, {type: DefaultFormatBundle}, {type: Collect, keys: [img, gt_bboxes, "
@@ -73,7 +73,7 @@ bench (const char *dir, double seconds)
   sampler = rn_sampler_new (RN_SAMPLER_SEQUENTIAL, dataset, 1, 1);
   loader = rn_loader_new (dataset, sampler, &loading, &error);
   check (error);
-  for (guint64 epoch = 0; epoch == 0 || (double) (now - start) < seconds * 1e6; epoch++)
+  for (guint64 epoch = 0; epoch <= 1 || (double) (now - start) < seconds * 1e6; epoch++)
     {
       const RnBatch *batch;
 
