@@ -56,3 +56,11 @@ librunner_internal_la_SOURCES += \
   runner/weights/weights-types.c runner/weights/weights-types.h \
   runner/weights/weights.c runner/weights/weights.h \
   runner/weights/zip-writer.c runner/weights/zip-writer.h
+librunner_internal_la_SOURCES += \
+  runner/weights/convert.c runner/weights/convert.h \
+  runner/weights/load-job.c \
+  runner/weights/load-start.c runner/weights/load-start.h \
+  runner/weights/load.c runner/weights/load.h \
+  runner/weights/lookup.c runner/weights/lookup.h \
+  runner/weights/names-map.c runner/weights/names-map.h \
+  runner/weights/names.c runner/weights/names.h

@@ -6,14 +6,13 @@
 
 #include "runner/base/error.h"
 #include "runner/base/signals.h"
-#include "runner/checkpoint.h"
 #include "runner/cli/common.h"
 #include "runner/cli/eval-output.h"
 #include "runner/config/schema.h"
 #include "runner/evaluate.h"
 #include "runner/job.h"
-#include "runner/param-io.h"
 #include "runner/pr-chart.h"
+#include "runner/weights/load.h"
 
 #include <string.h>
 
@@ -94,23 +93,18 @@ static gboolean
 open_job (RnJob *job, RnSplit split, const char *path, GError **error)
 {
   g_autoptr (GArray) shapes = g_array_new (FALSE, FALSE, sizeof (RnShape));
-  g_autoptr (RnSafetensors) file = rn_safetensors_open (path, error);
+  g_autoptr (RnWeights) weights = rn_weights_open (path, error);
 
-  if (file == NULL || !rn_safetensors_verify (file, error) || !rn_job_open_data (job, split, error))
+  if (weights == NULL || !rn_job_open_data (job, split, error))
     return FALSE;
   g_autofree char *data = rn_dataset_describe (job->datasets[split]);
   g_message ("%s", data);
-  if (!rn_checkpoint_check_classes (file, rn_dataset_class_names (job->datasets[split]), error))
-    {
-      g_prefix_error (error, "%s: ", path);
-      return FALSE;
-    }
+  if (!rn_weights_check_classes (weights, rn_dataset_class_names (job->datasets[split]), error))
+    return FALSE;
   rn_job_add_shapes (job, split, RN_MODE_INFER, shapes);
   return rn_job_open_model (job, error) && rn_job_open_programs (job, shapes, FALSE, FALSE, error)
          && rn_programs_plan (job->programs, rn_job_show_progress, (gpointer) "planning shapes", error)
-         && rn_programs_reserve (job->programs, error)
-         && rn_params_load (rn_programs_params (job->programs), rn_programs_device (job->programs), file,
-                            error);
+         && rn_programs_reserve (job->programs, error) && rn_job_load_weights (job, weights, error);
 }
 
 static gboolean

@@ -1,6 +1,7 @@
 runner_runner_SOURCES += \
   runner/cli/cmd-bench.c \
   runner/cli/cmd-config.c \
+  runner/cli/cmd-convert.c \
   runner/cli/cmd-list.c \
   runner/cli/cmd-eval.c \
   runner/cli/cmd-infer.c \

@@ -26,6 +26,7 @@ static const Command commands[] = {
   { "bench", NULL, "time the step on random data", rn_cmd_bench },
   { "config", NULL, "the configuration with bases and changes resolved, and where each value comes from",
     rn_cmd_config },
+  { "convert", NULL, "weights to and from PyTorch's files", rn_cmd_convert },
   { "hooks", NULL, "list the hooks, or explain one", rn_cmd_hooks },
   { "models", NULL, "list models, data sets, transforms and optimizers, or explain one", rn_cmd_models },
   { "ops", NULL, "list the ops and their kernels, or explain one", rn_cmd_ops },

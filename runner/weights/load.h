@@ -16,9 +16,6 @@ G_BEGIN_DECLS
 
 /* ---- For commands that use a trained model ---- */
 
-/* Opens a file of any kind; of a checkpoint of ours the checksum is compared. As rn_weights_open. */
-RnWeights *rn_weights_open_whole (const char *path, GError **error);
-
 /*
  * Whether the weights were trained on @names (NULL-ended), in this order: with others every detection would
  * get a wrong name. A file that does not say passes, see rn_weights_classes. RN_CHECKPOINT_ERROR_MISMATCH,
@@ -32,6 +29,14 @@ gboolean rn_weights_check_classes (const RnWeights *weights, const char *const *
  * counts and the first names.
  */
 gboolean rn_job_load_weights (RnJob *job, RnWeights *weights, GError **error);
+
+/*
+ * Whether the pyramid of @root, a configuration, computes what a detector of torchvision was trained with:
+ * its names and shapes do not tell. Passes for all other files. If not @is_strict, what differs is only
+ * warned of.
+ */
+gboolean rn_load_check_torchvision (const RnNameMap *map, const RnNode *root, gboolean is_strict,
+                                    GError **error);
 
 /* ---- Loading, in general ---- */
 

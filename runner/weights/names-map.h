@@ -15,6 +15,13 @@ G_BEGIN_DECLS
 
 typedef enum
 {
+  RN_NAMES_TO_SAME, /* only the rules are applied */
+  RN_NAMES_TO_MMDET,
+  RN_NAMES_TO_TORCHVISION, /* of a detector, or where there is no more than a backbone, of a ResNet */
+} RnNamesTarget;
+
+typedef enum
+{
   RN_ROWS_SAME,
   RN_ROWS_WITHOUT_FIRST, /* of each group */
   RN_ROWS_WITH_FIRST,
@@ -22,7 +29,7 @@ typedef enum
 
 typedef struct
 {
-  char *name; /* the new one */
+  char *name;  /* the new one */
   guint index; /* in the file */
   int64_t dims[RN_WEIGHTS_MAX_DIMS];
   int64_t n; /* elements */
@@ -35,7 +42,6 @@ typedef struct
   RnWeights *weights; /* lent */
   RnNames names;      /* of the file, as they were found */
   GPtrArray *tensors; /* of RnMappedWeight, in the order of the file */
-  guint n_optimizer;  /* tensors of an optimizer, which are left out */
 } RnNameMap;
 
 typedef struct
@@ -51,19 +57,16 @@ gboolean rn_name_rules_check (const RnNode *revise_keys, GError **error);
  * rn_name_map_new:
  * @weights: lent for the life of the map
  * @rules: (nullable): applied first
- * @style: RN_NAMES_MMDET, or RN_NAMES_TORCHVISION, which gives a backbone alone torchvision's names of one
  *
- * A leading "module." that all names have goes away in any case. Errors: RN_CHECKPOINT_ERROR_MISMATCH when two
- * tensors get the same name, or one has none in @style. (transfer full)
+ * A leading "module." that all names have goes away in any case. Errors: RN_CHECKPOINT_ERROR_MISMATCH when
+ * two tensors get the same name, or one has no name in torchvision. (transfer full)
  */
-RnNameMap *rn_name_map_new (RnWeights *weights, const RnNameRules *rules, RnNamesStyle style, GError **error);
-/* The same under the names of the file, without "module.". (transfer full) */
-RnNameMap *rn_name_map_new_same (RnWeights *weights, GError **error);
+RnNameMap *rn_name_map_new (RnWeights *weights, const RnNameRules *rules, RnNamesTarget target,
+                            GError **error);
 void rn_name_map_free (RnNameMap *map);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnNameMap, rn_name_map_free)
 
 const RnMappedWeight *rn_name_map_get (const RnNameMap *map, guint i);
-const RnMappedWeight *rn_name_map_find (const RnNameMap *map, const char *name); /* NULL if absent */
 
 /* As rn_weights_read and rn_weights_read_f32, with the rows changed. */
 gboolean rn_mapped_read (const RnNameMap *map, const RnMappedWeight *tensor, void *dst, GError **error);

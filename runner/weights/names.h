@@ -23,7 +23,8 @@ typedef enum
 typedef struct
 {
   RnNamesStyle style;
-  int n_laterals; /* levels of the pyramid that come from the backbone; those of its extra convolutions follow */
+  int n_laterals; /* levels of the pyramid that come from the backbone; those of its extra convolutions follow
+                   */
 } RnNames;
 
 /* @names: NULL-ended. */

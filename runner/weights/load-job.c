@@ -1,0 +1,105 @@
+/* load-job.c: the weights of a trained model, and what its configuration has to agree with. */
+#define G_LOG_DOMAIN "rn-runner"
+#include "config.h"
+
+#include "runner/weights/load.h"
+
+#include "runner/base/error.h"
+
+#include <string.h>
+
+#define CLASSES_HINT "what works: `classes:` with the list of the training"
+
+gboolean
+rn_weights_check_classes (const RnWeights *weights, const char *const *names, GError **error)
+{
+  const char *const *was = rn_weights_classes (weights);
+  guint i = 0;
+
+  if (was == NULL || g_strv_equal (was, names))
+    return TRUE;
+  while (was[i] != NULL && g_strcmp0 (was[i], names[i]) == 0)
+    i++;
+  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
+               "%s: it was trained on other classes: number %u is %s in the checkpoint and %s in the data "
+               "set; " CLASSES_HINT,
+               rn_weights_path (weights), i, was[i] != NULL ? was[i] : "missing",
+               names[i] != NULL ? names[i] : "missing");
+  return FALSE;
+}
+
+/* ---- torchvision's RetinaNet ---- */
+
+static gboolean
+is_true (const RnNode *node)
+{
+  return node != NULL && rn_node_kind (node) == RN_NODE_BOOL && rn_node_as_bool (node);
+}
+
+/* Does `add_extra_convs` say what the weights of the first extra convolution were trained on? */
+static gboolean
+reads (const RnNode *node, gboolean from_output)
+{
+  if (node == NULL || rn_node_kind (node) != RN_NODE_STRING)
+    return !from_output && is_true (node);
+  return strcmp (rn_node_as_string (node), from_output ? "on_output" : "on_input") == 0;
+}
+
+/*
+ * Channels that the first extra convolution takes, and those that the pyramid has. torchvision takes the last
+ * output where both agree, else the backbone's last map. FALSE: there is none.
+ */
+static gboolean
+find_extra (const RnNameMap *map, gboolean *from_output)
+{
+  g_autofree char *name = g_strdup_printf ("neck.fpn_convs.%d.conv.weight", map->names.n_laterals);
+
+  for (guint i = 0; i < map->tensors->len; i++)
+    {
+      const RnMappedWeight *tensor = rn_name_map_get (map, i);
+      if (strcmp (tensor->name, name) != 0 || rn_weights_get (map->weights, tensor->index)->rank != 4)
+        continue;
+      *from_output = tensor->dims[0] == tensor->dims[1];
+      return TRUE;
+    }
+  return FALSE;
+}
+
+gboolean
+rn_load_check_torchvision (const RnNameMap *map, const RnNode *root, gboolean is_strict, GError **error)
+{
+  gboolean from_output;
+
+  if (map->names.style != RN_NAMES_TORCHVISION || !find_extra (map, &from_output))
+    return TRUE;
+  g_message ("%s: torchvision's names; it rounds its anchors to whole pixels, so boxes differ by up to a "
+             "hundredth of their size, and its own COCO weights want model.backbone.norm_cfg.eps=1e-12",
+             rn_weights_path (map->weights));
+  if (is_true (rn_node_path (root, "model.neck.relu_before_extra_convs"))
+      && reads (rn_node_path (root, "model.neck.add_extra_convs"), from_output))
+    return TRUE;
+  g_autofree char *text = g_strdup_printf (
+      "torchvision's pyramid is not that of the configuration; what is: --set model.neck.add_extra_convs=%s "
+      "model.neck.relu_before_extra_convs=true",
+      from_output ? "on_output" : "on_input");
+  if (!is_strict)
+    {
+      g_warning ("%s: %s", rn_weights_path (map->weights), text);
+      return TRUE;
+    }
+  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH, "%s: %s",
+               rn_weights_path (map->weights), text);
+  return FALSE;
+}
+
+gboolean
+rn_job_load_weights (RnJob *job, RnWeights *weights, GError **error)
+{
+  g_auto (RnLoadReport) report = { 0 };
+  const RnLoadOptions options = { .what = "this model", .is_strict = TRUE };
+  g_autoptr (RnNameMap) map = rn_name_map_new (weights, NULL, RN_NAMES_TO_MMDET, error);
+
+  return map != NULL && rn_load_check_torchvision (map, job->root, TRUE, error)
+         && rn_load_params (map, rn_programs_params (job->programs), rn_programs_device (job->programs),
+                            &options, &report, error);
+}
