@@ -174,11 +174,10 @@ static gboolean
 take_names (Reader *reader, const Header *header, GPtrArray *names)
 {
   const char *text = take_texts (reader, header->names_size);
-  const char *end = text + header->names_size;
 
   if (text == NULL || header->n_names > G_MAXINT16)
     return FALSE;
-  for (; text < end; text += strlen (text) + 1)
+  for (const char *end = text + header->names_size; text < end; text += strlen (text) + 1)
     g_ptr_array_add (names, g_strdup (text));
   return names->len == header->n_names;
 }
