@@ -7,6 +7,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+static char last_message[1024];
+
+const char *
+rn_fuzz_last_message (void)
+{
+  return last_message;
+}
+
 int
 rn_fuzz_check (gboolean ok, const GError *error)
 {
@@ -16,6 +24,7 @@ rn_fuzz_check (gboolean ok, const GError *error)
       return 1;
     }
   g_assert_nonnull (error);
+  g_strlcpy (last_message, error->message, sizeof last_message);
   g_assert_cmpuint (strlen (error->message), >, 0);
   if (!g_utf8_validate (error->message, -1, NULL))
     g_error ("a message that is not UTF-8: %s", g_strescape (error->message, NULL));

@@ -5,6 +5,8 @@
 
 #include "runner/config/config.h"
 
+#include <string.h>
+
 /* What loads survives a dump. */
 static void
 check_dump (const RnNode *root, gboolean with_origins)
@@ -28,6 +30,9 @@ rn_fuzz_config (const guint8 *data, gsize size)
       check_dump (root, FALSE);
       check_dump (root, TRUE);
     }
+  /* The one message of several lines: a command to copy. */
+  if (error != NULL && strstr (error->message, ": this is Python, ") != NULL)
+    return 0;
   return rn_fuzz_check (root != NULL, error);
 }
 
@@ -54,7 +59,7 @@ add_seeds (GPtrArray *seeds)
                     "literal: |\n"
                     "  kept\n"
                     "list: [*defaults, '$${x}']\n");
-  rn_fuzz_add_text (seeds, "a: &a [1, 2]\nb: &b [*a, *a]\nc: [*b, *b]\nd: {_merge_: {0: 1}}\n"
+  rn_fuzz_add_text (seeds, "a: &a [1, 2]\nb: &b [*a, *a]\nc: [*b, *b]\nd: {_append_: [1]}\n"
                            "e: ${c}\nf: ${file.stem}\n? g\n: !!str 5\n");
 }
 

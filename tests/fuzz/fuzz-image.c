@@ -41,10 +41,12 @@ int
 rn_fuzz_jpeg (const guint8 *data, gsize size)
 {
   g_autoptr (GError) error = NULL;
+  gboolean ok;
 
   if (size == 0)
     return 0; /* no stream in memory is that short */
-  return rn_fuzz_check (read_image (data, size, &error), error);
+  ok = read_image (data, size, &error);
+  return rn_fuzz_check (ok, error);
 }
 
 /* PNG, annex D. */
@@ -87,6 +89,7 @@ rn_fuzz_png (const guint8 *data, gsize size)
 {
   g_autoptr (GError) error = NULL;
   g_autofree guint8 *copy = g_memdup2 (data, size);
+  gboolean ok;
 
   if (size == 0)
     return 0;
@@ -96,7 +99,8 @@ rn_fuzz_png (const guint8 *data, gsize size)
   g_clear_error (&error);
   if (size > 8)
     repair_checksums (copy, size);
-  return rn_fuzz_check (read_image (copy, size, &error), error);
+  ok = read_image (copy, size, &error);
+  return rn_fuzz_check (ok, error);
 }
 
 static void

@@ -37,8 +37,8 @@ add_seeds (GPtrArray *seeds)
   rn_fuzz_add_text (
       seeds,
       "<?xml version=\"1.0\"?><!DOCTYPE annotation [<!ENTITY e \"eeee\"><!ENTITY f \"&e;&e;&e;\">]>\n"
-      "<annotation><size><width>353</width><height>500</height><depth>3</depth></size>\n"
-      "<object><name>dog&amp;&f;</name><difficult>0</difficult><part><name>head</name></part>"
+      "<annotation><folder>&f;</folder><size><width>353</width><height>500</height><depth>3</depth></size>\n"
+      "<object><name>dog&amp;</name><difficult>0</difficult><part><name>head</name></part>"
       "<bndbox><xmin>48</xmin><ymin>240.5</ymin><xmax>195</xmax><ymax>371</ymax></bndbox></object>\n"
       "<object><name><![CDATA[cat]]></name><difficult>1</difficult>"
       "<bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3</xmax><ymax>4</ymax></bndbox></object></annotation>\n");

@@ -72,6 +72,9 @@ void rn_fuzz_add_file (GPtrArray *seeds, const char *path);
 
 /* ---- For the programs ---- */
 
+/* Of the last error that rn_fuzz_check saw, shortened. */
+const char *rn_fuzz_last_message (void);
+
 /*
  * Number @number of the mutations of the reader's @seeds (all GBytes, at least one): bits, bytes, interesting
  * integers, tokens; pieces cut out, repeated, taken from other seeds; the end cut off.

@@ -18,6 +18,7 @@ tests_fuzz_harnesses = \
   tests/fuzz/readers.h
 
 EXTRA_DIST += \
+  tests/fuzz/corpus/cache/names-cut-off \
   tests/fuzz/seeds/detector-old.pth \
   tests/fuzz/seeds/detector.pkl \
   tests/fuzz/seeds/detector.pth \

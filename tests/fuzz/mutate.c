@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define MAX_DAMAGE 6     /* places in one mutation */
+#define MAX_DAMAGE 3     /* places in one mutation */
 #define MAX_PIECE 64     /* bytes that are moved */
 #define SEED_OF_SERIES 5 /* of the random numbers */
 
@@ -94,6 +94,15 @@ put_token (const RnFuzzReader *reader, RnRng *rng, GByteArray *data, gsize at)
   put (data, at, (const guint8 *) token->bytes, token->size, rn_rng_below (rng, 4) != 0);
 }
 
+/* 1 to @most bytes, and not too many. */
+static gsize
+piece_size (RnRng *rng, gsize most)
+{
+  gsize size = 1 + rn_rng_below (rng, MAX_PIECE);
+
+  return MIN (size, most);
+}
+
 /* A piece of @from, which may be @data, goes to @at. */
 static void
 put_piece (RnRng *rng, GByteArray *data, gsize at, const guint8 *from, gsize from_size)
@@ -104,7 +113,7 @@ put_piece (RnRng *rng, GByteArray *data, gsize at, const guint8 *from, gsize fro
   if (from_size == 0)
     return;
   start = rn_rng_below (rng, from_size);
-  size = MIN (1 + rn_rng_below (rng, MAX_PIECE), from_size - start);
+  size = piece_size (rng, from_size - start);
   memcpy (piece, from + start, size);
   put (data, at, piece, size, rn_rng_below (rng, 2) == 0);
 }
@@ -130,8 +139,7 @@ damage (const RnFuzzReader *reader, GPtrArray *seeds, RnRng *rng, GByteArray *da
       put_token (reader, rng, data, at);
       break;
     case 5:
-      g_byte_array_remove_range (data, (guint) at,
-                                 (guint) MIN (1 + rn_rng_below (rng, MAX_PIECE), data->len - at));
+      g_byte_array_remove_range (data, (guint) at, (guint) piece_size (rng, data->len - at));
       break;
     case 6:
       put_piece (rng, data, at, data->data, data->len);

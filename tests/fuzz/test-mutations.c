@@ -133,7 +133,7 @@ test_reader (gconstpointer data)
       g_autofree char *what = g_strdup_printf ("seed %u", i);
 
       if (!run_one (reader, seeds->pdata[i], what, &tally))
-        g_error ("%s of reader %s was refused", what, reader->name);
+        g_error ("%s of reader %s was refused: %s", what, reader->name, rn_fuzz_last_message ());
     }
   peak = peak_kib ();
   run_corpus (reader, &corpus);
