@@ -32,9 +32,10 @@ rn_checkpoint_list_read (const char *work_dir, GError **error)
   g_autofree char *path = g_build_filename (work_dir, LIST_NAME, NULL);
   g_autoptr (GError) cause = NULL;
 
-  if (g_file_test (path, G_FILE_TEST_IS_DIR))
+  /* A pipe would be waited for. */
+  if (g_file_test (path, G_FILE_TEST_EXISTS) && !g_file_test (path, G_FILE_TEST_IS_REGULAR))
     {
-      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "%s: is a folder", path);
+      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "%s: not a regular file", path);
       return NULL;
     }
   g_autoptr (GMappedFile) map = g_mapped_file_new (path, FALSE, &cause);

@@ -8,6 +8,7 @@
 #include <glib/gstdio.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- Retention ---- */
 
@@ -196,8 +197,14 @@ test_damaged_list (void)
   g_assert_cmpint (g_mkdir (path, 0700), ==, 0);
   g_assert_null (rn_checkpoint_list_read (dir, &error));
   g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED);
-  g_assert_true (g_str_has_suffix (error->message, "last_checkpoint: is a folder"));
+  g_assert_true (g_str_has_suffix (error->message, "last_checkpoint: not a regular file"));
+  g_clear_error (&error);
   g_rmdir (path);
+
+  g_assert_cmpint (mkfifo (path, 0600), ==, 0); /* nobody ever writes into it */
+  g_assert_null (rn_checkpoint_list_read (dir, &error));
+  g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED);
+  g_unlink (path);
   g_rmdir (dir);
 }
 
