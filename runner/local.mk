@@ -27,7 +27,9 @@ librunner_internal_la_SOURCES += \
   runner/pr-chart.c runner/pr-chart.h \
   runner/process-memory.c runner/process-memory.h \
   runner/record.c runner/record.h \
+  runner/report-draw.c runner/report.c runner/report.h \
   runner/resume.c \
+  runner/run-log.c runner/run-log.h \
   runner/runner-private.h runner/runner.c runner/runner.h \
   runner/safetensors-format.h runner/safetensors-writer.c runner/safetensors.c runner/safetensors.h \
   runner/task.h \

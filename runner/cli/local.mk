@@ -6,6 +6,7 @@ runner_runner_SOURCES += \
   runner/cli/cmd-eval.c \
   runner/cli/cmd-infer.c \
   runner/cli/cmd-plan.c \
+  runner/cli/cmd-report.c \
   runner/cli/cmd-synth.c \
   runner/cli/cmd-train.c \
   runner/cli/commands.h \

@@ -22,6 +22,7 @@ static const Command commands[] = {
   { "train", NULL, "train a detector", rn_cmd_train },
   { "eval", "test", "mean average precision of a checkpoint", rn_cmd_eval },
   { "infer", NULL, "detections on photographs, as pictures and as JSON", rn_cmd_infer },
+  { "report", NULL, "losses, scores, time and memory of runs as a picture", rn_cmd_report },
   { "plan", NULL, "the memory of a run, to the byte, before it runs", rn_cmd_plan },
   { "bench", NULL, "time the step on random data", rn_cmd_bench },
   { "config", NULL, "the configuration with bases and changes resolved, and where each value comes from",
