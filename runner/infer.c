@@ -10,9 +10,8 @@
 #include "datasets/voc.h"
 #include "runner/base/error.h"
 #include "runner/base/size.h"
-#include "runner/checkpoint.h"
-#include "runner/param-io.h"
 #include "runner/process-memory.h"
+#include "runner/weights/load.h"
 
 #include <string.h>
 
@@ -188,20 +187,11 @@ check_weights_path (const char *path, GError **error)
   return FALSE;
 }
 
-static RnSafetensors *
-open_weights (const char *path, GError **error)
-{
-  if (!check_weights_path (path, error))
-    return NULL;
-  g_autoptr (RnSafetensors) file = rn_safetensors_open (path, error);
-  return file != NULL && rn_safetensors_verify (file, error) ? g_steal_pointer (&file) : NULL;
-}
-
 /* Those of the checkpoint are right by themselves; that the file says otherwise is worth a word. */
 static gboolean
-choose_names (RnInfer *infer, const RnSafetensors *file, GError **error)
+choose_names (RnInfer *infer, const RnWeights *weights, GError **error)
 {
-  const char *stored = rn_safetensors_metadata (file, RN_CHECKPOINT_CLASSES);
+  const char *const *stored = rn_weights_classes (weights);
   g_autoptr (GError) cause = NULL;
   char **configured = names_of_config (infer->job, stored == NULL ? error : &cause);
 
@@ -210,10 +200,9 @@ choose_names (RnInfer *infer, const RnSafetensors *file, GError **error)
       infer->names = configured;
       return configured != NULL;
     }
-  infer->names = g_strsplit (stored, "\n", -1);
+  infer->names = g_strdupv ((char **) stored);
   const RnNode *classes = infer->job->config.classes;
-  if (configured != NULL && !is_null (classes)
-      && !g_strv_equal ((const char *const *) configured, (const char *const *) infer->names))
+  if (configured != NULL && !is_null (classes) && !g_strv_equal ((const char *const *) configured, stored))
     g_warning ("%s: `classes:` differs from the classes that the checkpoint was trained on; those of the "
                "checkpoint are used",
                rn_node_origin (classes));
@@ -222,7 +211,7 @@ choose_names (RnInfer *infer, const RnSafetensors *file, GError **error)
 }
 
 static gboolean
-open_model (RnInfer *infer, const char *weights, GError **error)
+open_model (RnInfer *infer, const RnWeights *weights, GError **error)
 {
   RnJob *job = infer->job;
   const RnNode *node = rn_run_config_need (job->root, "model", error);
@@ -236,7 +225,7 @@ open_model (RnInfer *infer, const char *weights, GError **error)
     return FALSE;
   if (rn_model_num_classes (job->model) == n_names)
     return TRUE;
-  g_autofree char *name = rn_printable (weights, FALSE);
+  g_autofree char *name = rn_printable (rn_weights_path (weights), FALSE);
   g_set_error (
       error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
       "%s: %d class names (%s%s), but the model has num_classes: %d (%s); what works: the configuration "
@@ -391,7 +380,7 @@ allocate (RnInfer *infer, const Buffers *buffers, GError **error)
 }
 
 static gboolean
-open_programs (RnInfer *infer, const RnSafetensors *file, GError **error)
+open_programs (RnInfer *infer, RnWeights *weights, GError **error)
 {
   RnJob *job = infer->job;
   g_autoptr (GArray) shapes = collect_shapes (infer);
@@ -400,23 +389,22 @@ open_programs (RnInfer *infer, const RnSafetensors *file, GError **error)
   return rn_job_open_programs (job, shapes, FALSE, FALSE, error)
          && rn_programs_plan (job->programs, rn_job_show_progress, (gpointer) "planning shapes", error)
          && check_memory (infer, &buffers, error) && rn_programs_reserve (job->programs, error)
-         && allocate (infer, &buffers, error)
-         && rn_params_load (rn_programs_params (job->programs), job->device, file, error);
+         && allocate (infer, &buffers, error) && rn_job_load_weights (job, weights, error);
 }
 
 RnInfer *
-rn_infer_new (RnJob *job, const char *weights, GPtrArray *paths, GError **error)
+rn_infer_new (RnJob *job, const char *path, GPtrArray *paths, GError **error)
 {
   g_autoptr (RnInfer) infer = g_new0 (RnInfer, 1);
 
   infer->job = job;
   infer->paths = g_ptr_array_ref (paths);
   infer->images = g_array_new (FALSE, FALSE, sizeof (RnInferImage));
-  if (!open_pipeline (infer, error))
+  if (!open_pipeline (infer, error) || !check_weights_path (path, error))
     return NULL;
-  g_autoptr (RnSafetensors) file = open_weights (weights, error);
-  if (file == NULL || !choose_names (infer, file, error) || !open_model (infer, weights, error)
-      || !probe_all (infer, error) || !open_programs (infer, file, error))
+  g_autoptr (RnWeights) weights = rn_weights_open (path, error);
+  if (weights == NULL || !choose_names (infer, weights, error) || !open_model (infer, weights, error)
+      || !probe_all (infer, error) || !open_programs (infer, weights, error))
     return NULL;
   return g_steal_pointer (&infer);
 }

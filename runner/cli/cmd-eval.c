@@ -9,6 +9,7 @@
 #include "runner/cli/common.h"
 #include "runner/cli/eval-output.h"
 #include "runner/config/schema.h"
+#include "runner/draw/show.h"
 #include "runner/evaluate.h"
 #include "runner/job.h"
 #include "runner/pr-chart.h"
@@ -39,7 +40,25 @@ static const RnKeySpec eval_keys[] = {
 typedef struct
 {
   char *detections, *truth, *scores, *pr_curve;
+  char *show_dir; /* folder of pictures */
+  double show_score_thr;
 } Files;
+
+/* Where the detections of each image go, besides into the table; NULL: not wanted. */
+typedef struct
+{
+  RnDetectionFile *file;
+  RnShow *show;
+} Sinks;
+
+static void
+sinks_clear (Sinks *sinks)
+{
+  g_clear_pointer (&sinks->file, rn_detection_file_free);
+  g_clear_pointer (&sinks->show, rn_show_free);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Sinks, sinks_clear)
 
 static void
 files_clear (Files *files)
@@ -48,6 +67,7 @@ files_clear (Files *files)
   g_free (files->truth);
   g_free (files->scores);
   g_free (files->pr_curve);
+  g_free (files->show_dir);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Files, files_clear)
@@ -83,9 +103,12 @@ parse_evaluation (const RnNode *node, EvalConfig *config, GError **error)
 }
 
 static gboolean
-write_detections (const RnSampleMeta *meta, const GArray *detections, gpointer user_data, GError **error)
+put_detections (const RnSampleMeta *meta, const GArray *detections, gpointer user_data, GError **error)
 {
-  return rn_detection_file_add (user_data, meta->id, detections, error);
+  const Sinks *sinks = user_data;
+
+  return (sinks->file == NULL || rn_detection_file_add (sinks->file, meta->id, detections, error))
+         && (sinks->show == NULL || rn_show_add (sinks->show, meta, detections, error));
 }
 
 /* Data, model and the weights of @path. */
@@ -108,8 +131,8 @@ open_job (RnJob *job, RnSplit split, const char *path, GError **error)
 }
 
 static gboolean
-evaluate (RnJob *job, RnSplit split, const EvalConfig *config, RnDetectionFile *detections,
-          gboolean keep_curves, RnEvaluation *result, GError **error)
+evaluate (RnJob *job, RnSplit split, const EvalConfig *config, Sinks *sinks, gboolean keep_curves,
+          RnEvaluation *result, GError **error)
 {
   RnEvalOptions options = {
     .metrics = config->metrics | (keep_curves ? RN_METRIC_MAP : 0),
@@ -120,8 +143,8 @@ evaluate (RnJob *job, RnSplit split, const EvalConfig *config, RnDetectionFile *
   };
   g_autoptr (RnLoader) loader = rn_job_loader (job, split, error);
   return loader != NULL
-         && rn_evaluate (job->programs, job->datasets[split], loader, &options,
-                         detections != NULL ? write_detections : NULL, detections, result, error);
+         && rn_evaluate (job->programs, job->datasets[split], loader, &options, put_detections, sinks, result,
+                         error);
 }
 
 static gboolean
@@ -139,7 +162,7 @@ run (RnNode *root, const char *checkpoint, const Files *files, GError **error)
 {
   g_autoptr (RnJob) job = rn_job_new (root, error);
   g_auto (EvalConfig) config = { 0 };
-  g_autoptr (RnDetectionFile) detections = NULL;
+  g_auto (Sinks) sinks = { NULL, NULL };
 
   if (job == NULL || !parse_evaluation (job->config.evaluation, &config, error))
     return FALSE;
@@ -152,15 +175,20 @@ run (RnNode *root, const char *checkpoint, const Files *files, GError **error)
   if (files->truth != NULL && !rn_truth_write (files->truth, dataset, error))
     return FALSE;
   if (files->detections != NULL
-      && (detections = rn_detection_file_new (files->detections, dataset, error)) == NULL)
+      && (sinks.file = rn_detection_file_new (files->detections, dataset, error)) == NULL)
+    return FALSE;
+  if (files->show_dir != NULL
+      && (sinks.show =
+              rn_show_new (files->show_dir, dataset, rn_dataset_size (dataset), files->show_score_thr, error))
+             == NULL)
     return FALSE;
   RnEvaluation result = { 0 };
   rn_signals_install ();
-  if (!evaluate (job, split, &config, detections, files->pr_curve != NULL, &result, error))
+  if (!evaluate (job, split, &config, &sinks, files->pr_curve != NULL, &result, error))
     return FALSE;
   g_autofree char *table = rn_evaluation_table (&result, rn_dataset_class_names (dataset));
   g_print ("%s\n", table);
-  gboolean is_ok = (detections == NULL || rn_detection_file_commit (detections, error))
+  gboolean is_ok = (sinks.file == NULL || rn_detection_file_commit (sinks.file, error))
                    && write_files (files, checkpoint, dataset, &result, error);
   rn_evaluation_clear (&result);
   return is_ok;
@@ -169,7 +197,7 @@ run (RnNode *root, const char *checkpoint, const Files *files, GError **error)
 int
 rn_cmd_eval (int argc, char **argv)
 {
-  g_auto (Files) files = { 0 };
+  g_auto (Files) files = { .show_score_thr = RN_SHOW_SCORE_THR };
   const GOptionEntry entries[] = {
     { "out", 0, 0, G_OPTION_ARG_FILENAME, &files.detections,
       "Write the detections as JSON, in the form of COCO's results: image_id is the image's name, "
@@ -182,6 +210,10 @@ rn_cmd_eval (int argc, char **argv)
       "Write the scores, also of each class, as JSON", "FILE" },
     { "pr-curve", 0, 0, G_OPTION_ARG_FILENAME, &files.pr_curve,
       "Draw precision over recall of each class as PNG", "FILE" },
+    { "show-dir", 0, 0, G_OPTION_ARG_FILENAME, &files.show_dir,
+      "Draw each image with its detections and, dashed, the ground truth", "DIR" },
+    { "show-score-thr", 0, 0, G_OPTION_ARG_DOUBLE, &files.show_score_thr,
+      "Do not draw detections that do not score more (0.3)", "S" },
     { NULL },
   };
   const RnUsage usage = {
@@ -202,6 +234,12 @@ rn_cmd_eval (int argc, char **argv)
 
   if (!rn_options_parse (&usage, argc, argv, &options, &error))
     return rn_cli_fail (error);
+  if (!(files.show_score_thr >= 0 && files.show_score_thr <= 1))
+    {
+      g_set_error_literal (&error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE,
+                           "--show-score-thr: expected 0 to 1");
+      return rn_cli_fail (error);
+    }
   RnNode *root = rn_options_load (&options, &error);
   if (root != NULL && run (root, options.arguments[0], &files, &error))
     return 0;

@@ -104,6 +104,28 @@ struct _RnShow
   GHashTable *taken; /* file names */
 };
 
+/* Pictures are named like the images, and must never take their place. */
+static gboolean
+check_dir (const char *dir, const RnDataset *dataset, GError **error)
+{
+  GStatBuf ours, theirs;
+
+  for (guint b = 0; b < rn_dataset_n_bases (dataset); b++)
+    {
+      const RnDataset *base = rn_dataset_base (dataset, b);
+      if (rn_dataset_size (base) == 0)
+        continue;
+      g_autofree char *folder = g_path_get_dirname (rn_dataset_path (base, 0));
+      if (g_stat (dir, &ours) != 0 || g_stat (folder, &theirs) != 0 || ours.st_dev != theirs.st_dev
+          || ours.st_ino != theirs.st_ino)
+        continue;
+      g_set_error (error, G_FILE_ERROR, G_FILE_ERROR_EXIST,
+                   "%s: that is the folder of the photographs; the pictures need another one", dir);
+      return FALSE;
+    }
+  return TRUE;
+}
+
 RnShow *
 rn_show_new (const char *dir, const RnDataset *dataset, int64_t n_images, double score_thr, GError **error)
 {
@@ -113,6 +135,8 @@ rn_show_new (const char *dir, const RnDataset *dataset, int64_t n_images, double
       g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (code), "%s: %s", dir, g_strerror (code));
       return NULL;
     }
+  if (!check_dir (dir, dataset, error))
+    return NULL;
   RnShow *show = g_new0 (RnShow, 1);
   show->dir = g_strdup (dir);
   show->dataset = dataset;

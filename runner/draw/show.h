@@ -40,7 +40,10 @@ char *rn_show_file_name (GHashTable *taken, const char *id);
 
 typedef struct _RnShow RnShow;
 
-/* Makes the folder @dir. @dataset is lent. @n_images: how many are drawn. G_FILE_ERROR. */
+/*
+ * Makes the folder @dir, which must not be that of the images. @dataset is lent. @n_images: how many are
+ * drawn. G_FILE_ERROR.
+ */
 RnShow *rn_show_new (const char *dir, const RnDataset *dataset, int64_t n_images, double score_thr,
                      GError **error);
 void rn_show_free (RnShow *show);

@@ -46,9 +46,9 @@ make_checkpoint (void)
 
   g_auto (Result) synth = run_program ("synth", data, "--train", "2", "--val", "3", "--test", "1", NULL);
   assert_code (&synth, 0);
-  g_auto (Result) train = run_program ("train", config, set_root, "--set",
-                                       "runner={_delete_: true, type: IterBasedRunner, max_iters: 1}",
-                                       "data.samples_per_gpu=1", "--work-dir", work, "--threads", "1", NULL);
+  g_auto (Result) train = run_program (
+      "train", config, set_root, "--set", "runner={_delete_: true, type: IterBasedRunner, max_iters: 1}",
+      "data.samples_per_gpu=1", "+evaluation.draw=2", "--work-dir", work, "--threads", "1", NULL);
   assert_code (&train, 0);
 }
 
@@ -317,6 +317,75 @@ test_threshold (void)
   assert_contains (result.err, ": nothing -> ");
 }
 
+static int
+compare_names (gconstpointer a, gconstpointer b)
+{
+  return strcmp (*(const char *const *) a, *(const char *const *) b);
+}
+
+/* Names in a folder, sorted, with a blank after each. (transfer full) */
+static char *
+list_folder (const char *path)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GDir) dir = g_dir_open (path, 0, &error);
+  g_autoptr (GPtrArray) names = g_ptr_array_new_with_free_func (g_free);
+  GString *text = g_string_new (NULL);
+
+  g_assert_no_error (error);
+  for (const char *name = g_dir_read_name (dir); name != NULL; name = g_dir_read_name (dir))
+    g_ptr_array_add (names, g_strdup (name));
+  g_ptr_array_sort (names, compare_names);
+  for (guint i = 0; i < names->len; i++)
+    g_string_append_printf (text, "%s ", (const char *) names->pdata[i]);
+  return g_string_free (text, FALSE);
+}
+
+/* The training of make_checkpoint drew two of the three validation images. */
+static void
+test_draw_in_training (void)
+{
+  g_autofree char *vis = in_top ("work/vis"), *stage = in_top ("work/vis/epoch_1");
+  g_autofree char *stages = list_folder (vis), *pictures = list_folder (stage);
+
+  g_assert_cmpstr (stages, ==, "epoch_1 ");
+  g_assert_cmpstr (pictures, ==, "000003.png 000004.png ");
+}
+
+/* Every image once, and never among the photographs. */
+static void
+test_show_dir (void)
+{
+  g_autofree char *all = in_top ("show-all"), *few = in_top ("show-few");
+  g_autofree char *photos = g_build_filename (data, "JPEGImages", NULL), *before = list_folder (photos);
+  g_auto (Result) low =
+      run_program ("eval", config, checkpoint, set_root, "--set", "model.test_cfg.score_thr=0", "--show-dir",
+                   all, "--show-score-thr", "0", "--threads", "1", NULL);
+  assert_code (&low, 0);
+  g_auto (Result) high =
+      run_program ("eval", config, checkpoint, set_root, "--show-dir", few, "--threads", "1", NULL);
+  assert_code (&high, 0);
+  g_autofree char *names = list_folder (all), *names_few = list_folder (few);
+  g_assert_cmpstr (names, ==, "000003.png 000004.png 000005.png ");
+  g_assert_cmpstr (names_few, ==, names);
+  g_autofree char *a = g_build_filename (all, "000003.png", NULL),
+                  *b = g_build_filename (few, "000003.png", NULL);
+  g_autofree char *bytes_a = NULL, *bytes_b = NULL;
+  gsize n_a, n_b;
+  g_assert_true (g_file_get_contents (a, &bytes_a, &n_a, NULL)
+                 && g_file_get_contents (b, &bytes_b, &n_b, NULL));
+  g_assert_true (n_a != n_b || memcmp (bytes_a, bytes_b, n_a) != 0);
+
+  g_auto (Result) onto =
+      run_program ("eval", config, checkpoint, set_root, "--show-dir", photos, "--threads", "1", NULL);
+  assert_code (&onto, 1);
+  assert_contains (onto.err, "that is the folder of the photographs");
+  g_autofree char *after = list_folder (photos);
+  g_assert_cmpstr (before, ==, after);
+  g_auto (Result) score = run_program ("eval", config, checkpoint, set_root, "--show-score-thr", "7", NULL);
+  assert_code (&score, 2);
+}
+
 /* @words must be in the message, and the exit code @code. */
 static void
 expect_refusal (int code, const char *words, const char *weights, const char *image, const char *extra)
@@ -395,6 +464,8 @@ main (int argc, char **argv)
   g_test_add_func ("/infer/names", test_names);
   g_test_add_func ("/infer/strange-paths", test_strange_paths);
   g_test_add_func ("/infer/threshold", test_threshold);
+  g_test_add_func ("/infer/draw-in-training", test_draw_in_training);
+  g_test_add_func ("/infer/show-dir", test_show_dir);
   g_test_add_func ("/infer/refusals", test_refusals);
   g_test_add_func ("/infer/class-names", test_class_names);
   int code = g_test_run ();
