@@ -155,6 +155,26 @@ test_shuffle (void)
   rn_rng_shuffle (&rng, NULL, 0);
 }
 
+/* A part begins where 2^22 numbers of the one before it end; part 0 is the beginning. */
+static void
+test_parts (void)
+{
+  RnRng straight, part;
+  guint32 first;
+
+  rn_rng_init (&straight, 1, RN_STREAM_AUGMENT, 2, 3);
+  first = rn_rng_u32 (&straight);
+  for (guint32 i = 1; i < 1u << 22; i++)
+    rn_rng_u32 (&straight);
+  rn_rng_init (&part, 1, RN_STREAM_AUGMENT, 2, 3);
+  rn_rng_u32 (&part);
+  rn_rng_skip_to (&part, 1);
+  for (int i = 0; i < 9; i++)
+    g_assert_cmphex (rn_rng_u32 (&straight), ==, rn_rng_u32 (&part));
+  rn_rng_skip_to (&part, 0);
+  g_assert_cmphex (rn_rng_u32 (&part), ==, first);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -166,5 +186,6 @@ main (int argc, char **argv)
   g_test_add_func ("/rng/normal-is-stateless", test_normal_is_stateless);
   g_test_add_func ("/rng/below", test_below);
   g_test_add_func ("/rng/shuffle", test_shuffle);
+  g_test_add_func ("/base/rng/parts", test_parts);
   return g_test_run ();
 }

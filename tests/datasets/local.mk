@@ -1,4 +1,7 @@
 check_PROGRAMS += \
+  tests/datasets/test-augment \
+  tests/datasets/test-photometric \
+  tests/datasets/test-random-sizes \
   tests/datasets/test-hostile \
   tests/datasets/test-hostile-images \
   tests/datasets/test-image \
@@ -39,6 +42,14 @@ EXTRA_PROGRAMS += tests/datasets/opencv-peer
 tests_datasets_opencv_peer_SOURCES = tests/datasets/opencv-peer.c $(tests_datasets_util)
 tests_datasets_opencv_peer_LDADD = $(TEST_LIBS)
 
+tests_datasets_test_augment_SOURCES = tests/datasets/test-augment.c $(tests_datasets_util)
+tests_datasets_test_augment_LDADD = $(TEST_LIBS)
+tests_datasets_test_photometric_SOURCES = tests/datasets/test-photometric.c tests/datasets/photometric-golden.h
+tests_datasets_test_photometric_LDADD = $(TEST_LIBS)
+tests_datasets_test_random_sizes_SOURCES = tests/datasets/test-random-sizes.c $(tests_datasets_util)
+tests_datasets_test_random_sizes_LDADD = $(TEST_LIBS)
+
+EXTRA_DIST += tests/datasets/make-photometric.py
 EXTRA_DIST += tests/datasets/compare-opencv.py tests/datasets/make-fixtures.py
 EXTRA_DIST += \
   tests/datasets/fixtures/alpha.png \
