@@ -116,6 +116,12 @@ jpeg_probe (FILE *file, int *width, int *height, int *orientation, GError **erro
   jpeg_open (&jpeg, file);
   jpeg_save_markers (&jpeg.info, JPEG_APP0 + 1, 0xFFFF);
   jpeg_read_header (&jpeg.info, TRUE);
+  if (jpeg.info.num_components != 1 && jpeg.info.num_components != 3 && jpeg.info.num_components != 4)
+    {
+      g_snprintf (jpeg.message, sizeof jpeg.message, "%d channels; grey, colour and CMYK are read",
+                  jpeg.info.num_components);
+      return jpeg_fail (&jpeg, error);
+    }
 
   *width = (int) MIN (jpeg.info.image_width, G_MAXINT);
   *height = (int) MIN (jpeg.info.image_height, G_MAXINT);

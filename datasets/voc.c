@@ -95,6 +95,13 @@ put_corners_right (Voc *voc, const char *id, const RnVocObject *object)
   return box;
 }
 
+/* The numbers between 0 and 1 of other formats, cut to integers and less 1. */
+static gboolean
+looks_like_fractions (const RnBox *box)
+{
+  return box->x1 >= -1 && box->y1 >= -1 && box->x2 <= 0 && box->y2 <= 0;
+}
+
 static gboolean
 add_object (Voc *voc, const char *id, const RnVocObject *object, const RnIndexImage *image, GError **error)
 {
@@ -104,10 +111,11 @@ add_object (Voc *voc, const char *id, const RnVocObject *object, const RnIndexIm
 
   if (!(clipped.x2 > clipped.x1 && clipped.y2 > clipped.y1))
     {
-      note (voc, FOUND_BAD_BOX,
-            "%s/Annotations/%s.xml: %s box (%g %g %g %g) dropped, it has no area inside the image of %d x %d",
-            voc->prefix, id, object->name, box.x1 + 1, box.y1 + 1, box.x2 + 1, box.y2 + 1, image->width,
-            image->height);
+      note (
+          voc, FOUND_BAD_BOX,
+          "%s/Annotations/%s.xml: %s box (%g %g %g %g) dropped, it has no area inside the image of %d x %d%s",
+          voc->prefix, id, object->name, box.x1 + 1, box.y1 + 1, box.x2 + 1, box.y2 + 1, image->width,
+          image->height, looks_like_fractions (&box) ? "; coordinates are pixels, not fractions" : "");
       return TRUE;
     }
   name = name_index (voc, object->name);

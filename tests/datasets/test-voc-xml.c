@@ -235,6 +235,25 @@ test_reversed (void)
   test_dir_remove (dir);
 }
 
+/* Fractions of the image, as other formats have them, all come to nothing; the message says why. */
+static void
+test_fractions (void)
+{
+  char *dir = test_dir_new ();
+  GError *error = NULL;
+
+  test_write_image (dir, "x", 64, 48);
+  test_write_xml (dir, "x", 64, 48, TEST_OBJECT ("a", "0", "0.25", "0.125", "0.75", "0.5"));
+  test_write (dir, "ImageSets/Main/train.txt", "x", -1);
+  g_test_expect_message ("rn-data", G_LOG_LEVEL_WARNING, "*x.xml: a box * dropped*pixels, not fractions");
+  g_test_expect_message ("rn-data", G_LOG_LEVEL_WARNING, "*1 boxes without area*");
+  g_assert_null (test_voc (dir, FALSE, RN_ON_ERROR_FAIL, &error));
+  g_test_assert_expected_messages ();
+  g_assert_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY);
+  g_error_free (error);
+  test_dir_remove (dir);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -245,5 +264,6 @@ main (int argc, char **argv)
   g_test_add_func ("/datasets/voc-xml/refusals", test_refusals);
   g_test_add_func ("/datasets/voc-xml/files", test_files);
   g_test_add_func ("/datasets/voc-xml/reversed", test_reversed);
+  g_test_add_func ("/datasets/voc-xml/fractions", test_fractions);
   return g_test_run ();
 }
