@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define MAX_WORD 64 /* bytes; longer words get no suggestion */
+#define MIN_PART 4  /* bytes; shorter words are part of too many names */
 
 /* Damerau-Levenshtein distance, the restricted form (optimal string alignment), over bytes, case ignored. */
 static gsize
@@ -33,9 +34,28 @@ distance (const char *a, gsize na, const char *b, gsize nb)
   return last[nb];
 }
 
+/* The shortest of @names that goes on where @word ends ("max_keep"), or ends like it ("interval"). */
+static const char *
+longer_name (const char *word, gsize n, const char *const *names)
+{
+  const char *best = NULL;
+
+  for (; n >= MIN_PART && *names; names++)
+    {
+      gsize length = strlen (*names);
+      gboolean is_part = length > n
+                         && (g_ascii_strncasecmp (*names, word, n) == 0
+                             || (g_ascii_strcasecmp (*names + length - n, word) == 0));
+      if (is_part && (!best || length < strlen (best)))
+        best = *names;
+    }
+  return best;
+}
+
 const char *
 rn_suggest (const char *word, const char *const *names)
 {
+  const char *const *first = names;
   const char *best = NULL;
   gsize n = strlen (word), best_distance = MAX (n / 3, 1) + 1;
 
@@ -53,5 +73,5 @@ rn_suggest (const char *word, const char *const *names)
           best = *names;
         }
     }
-  return best;
+  return best ? best : longer_name (word, n, first);
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include "runner/config/sniff.h"
 
 #define MAX_FILE (8 << 20) /* bytes */
 #define MAX_FILES 256      /* read for one configuration, repetitions counted */
@@ -50,8 +52,9 @@ load_base (Loader *loader, RnNode *bases, const char *from, const RnNode *name, 
           g_autoptr (GError) cause = g_steal_pointer (error);
           gboolean is_lost = g_error_matches (cause, G_FILE_ERROR, G_FILE_ERROR_NOENT)
                              && !g_path_is_absolute (rn_node_as_string (name));
-          rn_node_error (name, error, "%s%s%s", cause->message,
-                         is_lost ? "; looked for in the folder of " : "", is_lost ? from : "");
+          rn_node_error (name, error, "%s%s%s%s", cause->message,
+                         is_lost ? " (looked for in the folder of " : "", is_lost ? from : "",
+                         is_lost ? ")" : "");
         }
       return FALSE;
     }
@@ -85,6 +88,17 @@ load_bases (Loader *loader, RnNode *bases, const char *from, const RnNode *spec,
 static RnNode *
 load_text (Loader *loader, const char *text, gsize length, const char *path, GError **error)
 {
+  int python_line = rn_sniff_python (text, length);
+  if (python_line > 0)
+    {
+      g_set_error (
+          error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_SYNTAX,
+          "%s:%d:1: this is Python, and a configuration is YAML (\"key: value\") or JSON. MMCV writes a "
+          "file of MMDetection as JSON:\n  " RN_CONFIG_FROM_PYTHON "\n"
+          "docs/guide/from-mmdetection.md says what differs",
+          path, python_line);
+      return NULL;
+    }
   g_autoptr (RnNode) over = rn_yaml_parse (text, length, path, FALSE, &loader->budget, error);
   g_autoptr (RnNode) root = NULL;
 
@@ -117,9 +131,30 @@ load_text (Loader *loader, const char *text, gsize length, const char *path, GEr
   return g_steal_pointer (&root);
 }
 
+/* What the system says of @path, and the name that may have been meant. */
+static void
+set_file_error (const char *path, int code, GError **error)
+{
+  g_autofree char *nearest = code == ENOENT ? rn_sniff_nearest_file (path) : NULL;
+
+  if (nearest)
+    g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (code), "%s: %s; did you mean \"%s\"?", path,
+                 g_strerror (code), nearest);
+  else
+    g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (code), "%s: %s", path, g_strerror (code));
+}
+
 static char *
 read_file (const char *path, gsize *length, GError **error)
 {
+  struct stat status;
+  if (stat (path, &status) == 0 && !S_ISREG (status.st_mode))
+    {
+      g_set_error (error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: %s", path,
+                   S_ISDIR (status.st_mode) ? "is a folder; name the .yaml file in it"
+                                            : "is no regular file");
+      return NULL;
+    }
   FILE *file = fopen (path, "rbe");
   g_autofree char *text = file ? g_try_malloc (MAX_FILE + 1) : NULL;
   int code = !file ? errno : !text ? ENOMEM : 0;
@@ -133,7 +168,11 @@ read_file (const char *path, gsize *length, GError **error)
     fclose (file);
   if (code == 0)
     return g_steal_pointer (&text);
-  g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (code), "%s: %s", path, g_strerror (code));
+  const char *content = code == EFBIG ? rn_sniff_content (text, *length) : NULL;
+  if (content)
+    g_set_error (error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: not a configuration: it is %s", path, content);
+  else
+    set_file_error (path, code, error);
   return NULL;
 }
 
@@ -159,7 +198,7 @@ static RnNode *
 load_file (Loader *loader, const char *path, GError **error)
 {
   g_autofree char *canonical = NULL; /* from malloc, which g_free may free since GLib 2.46 */
-  gsize length;
+  gsize length = 0;
 
   if (!enter_file (loader, path, &canonical, error))
     return NULL;

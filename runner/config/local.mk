@@ -9,4 +9,6 @@ librunner_internal_la_SOURCES += \
   runner/config/reference.c \
   runner/config/scalar.c \
   runner/config/schema.c runner/config/schema.h \
+  runner/config/sniff.c runner/config/sniff.h \
+  runner/config/yaml-explain.c runner/config/yaml-explain.h \
   runner/config/yaml.c

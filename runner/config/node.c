@@ -176,7 +176,14 @@ set_error (const RnNode *node, RnConfigError code, GError **error, const char *f
   g_autofree char *dotted = dup_dotted (node);
   g_autofree char *text = g_strdup_vprintf (format, args);
 
-  g_set_error (error, RN_CONFIG_ERROR, (int) code, "%s: %s%s%s", origin, dotted, *dotted ? ": " : "", text);
+  gsize n = strlen (origin), n_dotted = strlen (dotted);
+  /* "--set a.b" and "--seed" have said it already. */
+  gboolean is_said = n_dotted == 0
+                     || (n > n_dotted && strcmp (origin + n - n_dotted, dotted) == 0
+                         && strchr (" -", origin[n - n_dotted - 1]) != NULL);
+
+  g_set_error (error, RN_CONFIG_ERROR, (int) code, "%s: %s%s%s", origin, is_said ? "" : dotted,
+               is_said ? "" : ": ", text);
 }
 
 gboolean

@@ -49,13 +49,24 @@ locate (RnNode *root, const char *dotted, gboolean create, const char *origin, G
         {
           g_autofree char *hint = rn_node_hint (node, name);
           const char *parent = *rn_node_dotted (node) ? rn_node_dotted (node) : "the configuration";
-          g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_KEY, "%s: %s: %s is %s and has no \"%s\"%s",
-                       origin, dotted, parent, rn_node_kind_name (node->kind), name, hint);
+          gboolean is_said = g_str_has_suffix (origin, dotted); /* "--set a.b" */
+          g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_KEY, "%s: %s%s%s is %s and has no \"%s\"%s",
+                       origin, is_said ? "" : dotted, is_said ? "" : ": ", parent,
+                       rn_node_kind_name (node->kind), name, hint);
           return NULL;
         }
       node = child;
     }
   return node;
+}
+
+/* Where the value of @dotted comes from, for messages: "--set optimizer.lr". (transfer full) */
+static char *
+origin_of (const char *dotted)
+{
+  gboolean is_fit = *dotted && strlen (dotted) <= RN_NODE_MAX_KEY && g_utf8_validate (dotted, -1, NULL);
+
+  return is_fit ? g_strconcat (ORIGIN " ", dotted, NULL) : g_strdup (ORIGIN);
 }
 
 static gboolean
@@ -65,7 +76,7 @@ append (RnNode *list, RnNode *value, GError **error)
     rn_node_become_list (list);
   if (list->kind != RN_NODE_LIST)
     {
-      g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, ORIGIN ": %s+=...: %s is %s, not a list",
+      g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, ORIGIN " %s+=...: %s is %s, not a list",
                    rn_node_dotted (list), rn_node_dotted (list), rn_node_kind_name (list->kind));
       return FALSE;
     }
@@ -87,7 +98,8 @@ rn_override_apply (RnNode *root, const char *text, gint64 *budget, GError **erro
 
   if (*text == '~' && !equals)
     {
-      RnNode *node = locate (root, text + 1, FALSE, ORIGIN, error);
+      g_autofree char *origin = origin_of (text + 1);
+      RnNode *node = locate (root, text + 1, FALSE, origin, error);
       if (node)
         rn_node_remove (node);
       return node != NULL;
@@ -95,21 +107,19 @@ rn_override_apply (RnNode *root, const char *text, gint64 *budget, GError **erro
   if (!equals || *text == '~')
     {
       g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE,
-                   ORIGIN ": \"%s\" is not key=value, key+=value or ~key", text);
+                   ORIGIN ": \"%s\" is not key=value, key+=value or ~key (no spaces around \"=\")", text);
       return FALSE;
     }
 
   const char *start = text + (*text == '+');
   gboolean is_append = equals > start && equals[-1] == '+';
   g_autofree char *dotted = g_strndup (start, (gsize) (equals - start - is_append));
-  g_autoptr (RnNode) value = rn_yaml_parse (equals + 1, strlen (equals + 1), ORIGIN, TRUE, budget, error);
+  g_autofree char *origin = origin_of (dotted);
+  g_autoptr (RnNode) value = rn_yaml_parse (equals + 1, strlen (equals + 1), origin, TRUE, budget, error);
   if (!value)
-    {
-      g_prefix_error (error, "%s: ", dotted);
-      return FALSE;
-    }
+    return FALSE;
 
-  RnNode *node = locate (root, dotted, TRUE, ORIGIN, error);
+  RnNode *node = locate (root, dotted, TRUE, origin, error);
   if (!node)
     return FALSE;
   if (is_append)

@@ -29,14 +29,34 @@ default_node (const char *text, GError **error)
 
 /* Checks of single values */
 
+/* What is to be done about a text in the place of a number. */
+static const char *
+number_hint (const RnNode *node)
+{
+  if (rn_node_kind (node) != RN_NODE_STRING)
+    return "";
+  const char *text = rn_node_as_string (node);
+  gsize digits = strspn (text, G_CSET_DIGITS);
+  g_autoptr (RnNode) plain = rn_node_new (DEFAULT_ORIGIN, 0, 0);
+
+  if (digits > 0 && text[digits] == ',' && strspn (text + digits + 1, G_CSET_DIGITS "eE-") > 0)
+    return "; decimals have a point, not a comma";
+  if (rn_node_become_plain (plain, text) == NULL
+      && (rn_node_kind (plain) == RN_NODE_INT || rn_node_kind (plain) == RN_NODE_FLOAT))
+    return "; leave out the quotes";
+  return "";
+}
+
 static gboolean
 wrong_kind (const RnNode *node, const char *wanted, GError **error)
 {
   g_autofree char *text = rn_node_size (node) == 0 ? rn_config_dump (node, FALSE) : NULL;
   const char *kind = rn_node_kind_name (rn_node_kind (node));
+  gboolean is_number = strcmp (wanted, "a number") == 0 || strcmp (wanted, "an integer") == 0;
 
   if (text)
-    return rn_node_error (node, error, "needs %s, not %s (%s)", wanted, kind, g_strchomp (text));
+    return rn_node_error (node, error, "needs %s, not %s (%s)%s", wanted, kind, g_strchomp (text),
+                          is_number ? number_hint (node) : "");
   return rn_node_error (node, error, "needs %s, not %s", wanted, kind);
 }
 
@@ -271,8 +291,11 @@ check_unknown (const RnKeySpec *keys, const RnNode *map, const char *const *skip
       const char *name = rn_node_key (map, i);
       if (strcmp (name, "type") == 0 || g_hash_table_contains (skipped, name) || find_spec (keys, name))
         continue;
-      g_autofree char *hint = key_hint (keys, skip, name);
-      return rn_node_fail (rn_node_item (map, i), RN_CONFIG_ERROR_KEY, error, "unknown key%s", hint);
+      const RnNode *item = rn_node_item (map, i);
+      gboolean is_decimals = name[strspn (name, G_CSET_DIGITS)] == '\0' && item->kind == RN_NODE_NULL;
+      g_autofree char *hint =
+          is_decimals ? g_strdup ("; decimals have a point, not a comma") : key_hint (keys, skip, name);
+      return rn_node_fail (item, RN_CONFIG_ERROR_KEY, error, "unknown key%s", hint);
     }
   return TRUE;
 }

@@ -1,7 +1,8 @@
 /*
  * yaml.c: YAML text to a tree, by libyaml's event parser.
  *
- * One document. Typing is ours (scalar.c); tags other than !!str, !!seq and !!map are refused. Keys are texts
+ * One document. Typing is ours (scalar.c); tags other than !!str, !!seq, !!map and PyYAML's !!python/tuple,
+ * which is a list, are refused. Keys are texts
  * and unique. Aliases are copies; `<<` merges maps as in YAML 1.1, explicit keys first. A tab never indents.
  */
 #include <config.h> /* Autoconf's; with quotes it would be the one beside this file */
@@ -9,6 +10,8 @@
 
 #include <string.h>
 #include <yaml.h>
+#include "runner/config/sniff.h"
+#include "runner/config/yaml-explain.h"
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (yaml_event_t, yaml_event_delete)
 
@@ -16,6 +19,7 @@ typedef struct
 {
   yaml_parser_t yaml;
   const char *text;
+  gsize length;
   const char *file;
   gboolean flow;
   gint64 *budget;
@@ -61,11 +65,17 @@ next_event (Parser *p, yaml_event_t *event, GError **error)
       locate (p->text, p->yaml.problem_offset, &line, &column);
       syntax_error (p, line, column, error, problem);
     }
-  else
+  else if (p->flow) /* on a command line there is nothing to point at */
     {
       g_autofree char *text =
           p->yaml.context ? g_strdup_printf ("%s (%s)", problem, p->yaml.context) : g_strdup (problem);
-      syntax_error (p, p->yaml.problem_mark.line + 1, p->yaml.problem_mark.column + 1, error, text);
+      syntax_error (p, 1, 1, error, text);
+    }
+  else
+    {
+      gsize line, column;
+      g_autofree char *text = rn_yaml_explain (&p->yaml, p->text, p->length, &line, &column);
+      syntax_error (p, line, column, error, text);
     }
   return FALSE;
 }
@@ -87,10 +97,15 @@ node_at (Parser *p, const yaml_event_t *event)
   return rn_node_new (p->file, (int) event->start_mark.line + 1, (int) event->start_mark.column + 1);
 }
 
+/* PyYAML's name for a list that was a tuple. */
+#define TUPLE_TAG "tag:yaml.org,2002:python/tuple"
+
 static gboolean
 check_tag (const RnNode *node, const yaml_char_t *tag, const char *only, GError **error)
 {
   if (!tag || strcmp ((const char *) tag, only) == 0 || strcmp ((const char *) tag, "!") == 0)
+    return TRUE;
+  if (strcmp (only, YAML_SEQ_TAG) == 0 && strcmp ((const char *) tag, TUPLE_TAG) == 0)
     return TRUE;
   return rn_node_fail (node, RN_CONFIG_ERROR_SYNTAX, error, "the tag \"%s\" is not supported",
                        (const char *) tag);
@@ -329,12 +344,19 @@ static gboolean
 check_text (Parser *p, gsize length, GError **error)
 {
   const char *end;
+  const char *content = p->flow ? NULL : rn_sniff_content (p->text, length);
   gsize line, column;
 
+  if (content)
+    {
+      g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_SYNTAX, "%s: not a configuration: it is %s",
+                   p->file, content);
+      return FALSE;
+    }
   if (!g_utf8_validate (p->text, (gssize) length, &end))
     {
       locate (p->text, (gsize) (end - p->text), &line, &column);
-      syntax_error (p, line, column, error, "not UTF-8 text");
+      syntax_error (p, line, column, error, "not UTF-8 text; save the file as UTF-8");
       return FALSE;
     }
   for (gsize i = 0; i < length && !p->flow; i++)
@@ -357,7 +379,15 @@ RnNode *
 rn_yaml_parse (const char *text, gsize length, const char *name, gboolean flow, gint64 *budget,
                GError **error)
 {
-  Parser p = { .text = text, .file = g_intern_string (name), .flow = flow, .budget = budget };
+  static const char bom[] = "\xef\xbb\xbf"; /* some editors begin every UTF-8 file with it */
+  if (!flow && length >= strlen (bom) && memcmp (text, bom, strlen (bom)) == 0)
+    {
+      text += strlen (bom);
+      length -= strlen (bom);
+    }
+  Parser p = {
+    .text = text, .length = length, .file = g_intern_string (name), .flow = flow, .budget = budget
+  };
 
   if (!check_text (&p, length, error))
     return NULL;

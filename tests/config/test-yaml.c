@@ -166,11 +166,27 @@ test_refused (void)
     { "a: {<<: {x: 1}, <<: {y: 1}}\n", RN_CONFIG_ERROR_KEY, "x.yaml:1:17: a.<<: ", "duplicate" },
     { "a:\n\tb: 1\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:2:1: ", "a tab in the indentation" },
     { "a:\n  \tb: 1\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:2:3: ", "a tab in the indentation" },
-    { "a: [1, 2\nb: 3\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:", "flow sequence" },
-    { "a: 1\n b: 2\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:2:3: ", "mapping values are not allowed" },
+    { "a: [1, 2\nb: 3\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:1:4: ", "\"]\" is missing: [1, 2" },
+    { "a: {b: 1\nc: 2\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:1:4: ", "\"}\" is missing: {b: 1" },
+    { "a: 1\noptimizer\n  lr: 2\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:2:1: ", "\"optimizer\" has no colon" },
+    { "a: 1\nseed:3\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:2:1: ", "space after the colon: \"seed: 3\"" },
+    { "a: 1\nb = 2\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:2:1: ", "Python has \"=\"" },
+    { "a:\n    b: 1\n  c: 2\n", RN_CONFIG_ERROR_SYNTAX,
+      "x.yaml:3:3: ", "same column (this map begins in line 1" },
+    { "a:\n  - 1\n  2\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:3:3: ", "\"2\"" },
+    { "a: \"x\nb: 2\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:1:4: ", "the quote that opens here has no end" },
+    { "a: @x\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:1:4: ", "needs quotes: @x" },
+    { "a: 1\nb: *.jpg\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:2:5: ", "needs quotes" },
+    { "a: \"C:\\data\"\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:1:", "a backslash between double quotes" },
+    { "a: [1,\t@]\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:1:", "needs quotes" },
+    { "\xff\xd8\xff\xe0", RN_CONFIG_ERROR_SYNTAX, "x.yaml: ", "it is a JPEG image" },
+    { "# mine\nmodel = dict(\n  type='RetinaNet')\n", RN_CONFIG_ERROR_SYNTAX,
+      "x.yaml:2:1: ", "from-mmdetection.md" },
+    { "from a import b\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:1:1: ", "this is Python" },
+    { "a: 1\n b: 2\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:2:3: ", "indented like the one above" },
     { "a: *nowhere\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:1:1: a: ", "no finished anchor \"nowhere\"" },
     { "a: &a [*a]\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:1:8: a.0: ", "no finished anchor \"a\"" },
-    { "a: !!python/tuple [1]\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:1:1: a: ", "is not supported" },
+    { "a: !!python/object [1]\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:1:1: a: ", "is not supported" },
     { "a: !!int 1\n", RN_CONFIG_ERROR_SYNTAX, "x.yaml:1:1: a: ", "is not supported" },
     { "a: 9223372036854775808\n", RN_CONFIG_ERROR_VALUE, "x.yaml:1:1: a: ", "64 bits" },
     { "a: 1e999\n", RN_CONFIG_ERROR_VALUE, "x.yaml:1:1: a: ", "too large" },
@@ -195,6 +211,22 @@ test_harmless_tabs (void)
   g_autoptr (RnNode) root = rn_config_load_text ("a:\t1\t# x\ty\nb: \"\t\"\n", "x.yaml", NULL, NULL);
 
   assert_tree (root, "{a: 1, b: \"\\t\"}");
+}
+
+/* What editors and PyYAML add. */
+static void
+test_foreign (void)
+{
+  g_autoptr (RnNode) bom = rn_config_load_text ("\xef\xbb\xbf"
+                                                "a: 1\r\nb: 2\r\n",
+                                                "x.yaml", NULL, NULL);
+  g_autoptr (RnNode) tuple = rn_config_load_text ("a: !!python/tuple\n- 1\n- 2\n", "x.yaml", NULL, NULL);
+  g_autoptr (RnNode) json =
+      rn_config_load_text ("{\n \"a\": [1e-05, null, \"x\\u00e4\"]\n}\n", "x.json", NULL, NULL);
+
+  assert_tree (bom, "{a: 1, b: 2}");
+  assert_tree (tuple, "{a: [1, 2]}");
+  assert_tree (json, "{a: [1e-5, null, \"x\\u00e4\"]}");
 }
 
 static void
@@ -417,6 +449,7 @@ main (int argc, char **argv)
   g_test_add_func ("/yaml/aliases", test_aliases);
   g_test_add_func ("/yaml/refused", test_refused);
   g_test_add_func ("/yaml/harmless-tabs", test_harmless_tabs);
+  g_test_add_func ("/yaml/foreign", test_foreign);
   g_test_add_func ("/yaml/empty", test_empty);
   g_test_add_func ("/yaml/limits", test_limits);
   g_test_add_func ("/yaml/dump-round-trip", test_dump_round_trip);
