@@ -158,9 +158,24 @@ flush_kind (RnRunner *runner, gboolean is_best, GError **error)
   return TRUE;
 }
 
+/* Weights without a finite loss are worth nothing, and must not push whole checkpoints out of the list. */
+static gboolean
+is_lost (const RnRunner *runner)
+{
+  if (runner->n_bad_losses == 0)
+    return FALSE;
+  g_warning ("no checkpoint of iteration %" G_GINT64_FORMAT ": its loss is not finite", runner->now.iter);
+  return TRUE;
+}
+
 gboolean
 rn_runner_flush_checkpoints (RnRunner *runner, GError **error)
 {
+  if (runner->pending->len > 0 && is_lost (runner))
+    {
+      g_ptr_array_set_size (runner->pending, 0);
+      return TRUE;
+    }
   gboolean is_ok = flush_kind (runner, TRUE, error) && flush_kind (runner, FALSE, error);
   g_ptr_array_set_size (runner->pending, 0);
   return is_ok;
@@ -172,7 +187,7 @@ rn_runner_save_interrupted (RnRunner *runner, GError **error)
   g_autofree char *name = g_strdup_printf ("iter_%" G_GINT64_FORMAT ".safetensors", runner->now.iter);
   RnCheckpointRequest request = { .name = name, .save_optimizer = TRUE };
 
-  if (memcmp (&runner->saved_at, &runner->now, sizeof runner->now) == 0)
+  if (memcmp (&runner->saved_at, &runner->now, sizeof runner->now) == 0 || is_lost (runner))
     return TRUE;
   return save_regular (runner, &request, error);
 }

@@ -5,10 +5,13 @@ nodist_rninclude_HEADERS = runner/version.h
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = runner/runner-1.pc
 
-librunner_internal_la_SOURCES += runner/run-config.c runner/run-config.h
+librunner_internal_la_SOURCES += runner/check.c runner/check.h
+librunner_internal_la_SOURCES += \
+  runner/run-config-hints.c runner/run-config-hints.h runner/run-config.c runner/run-config.h
 librunner_internal_la_SOURCES += \
   runner/image-files.c runner/image-files.h \
   runner/infer.c runner/infer.h \
+  runner/browse.c runner/browse.h \
   runner/job.c runner/job.h \
   runner/programs-private.h runner/programs-run.c runner/programs.c runner/programs.h \
   runner/random-batch.c runner/random-batch.h

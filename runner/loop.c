@@ -16,6 +16,8 @@
 
 #include <math.h>
 
+#define MAX_BAD_LOSSES 10 /* iterations in a row */
+
 static gboolean
 call_stage (RnRunner *runner, RnStage stage, GError **error)
 {
@@ -40,21 +42,40 @@ is_finished (const RnRunner *runner)
   return runner->now.iter >= runner->max_iters && runner->now.inner_iter < runner->task->epoch_length;
 }
 
-static void
-log_losses (RnRunner *runner)
+/* Once the weights are NaN no iteration brings them back, and checkpoints of them are worth nothing. */
+static gboolean
+check_loss (RnRunner *runner, double loss, GError **error)
+{
+  if (isfinite (loss))
+    {
+      runner->n_bad_losses = 0;
+      return TRUE;
+    }
+  runner->n_bad_losses++;
+  if (runner->n_bad_losses == 1)
+    g_warning ("the loss of iteration %" G_GINT64_FORMAT
+               " is %g; what usually helps: a smaller optimizer.lr, lr_config.warmup: linear, "
+               "optimizer_config.grad_clip: {max_norm: 35}",
+               runner->now.iter + 1, loss);
+  if (runner->n_bad_losses < MAX_BAD_LOSSES)
+    return TRUE;
+  g_set_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED,
+               "the loss has been NaN or infinite for %d iterations, to %" G_GINT64_FORMAT
+               ": it does not come back from there. What usually helps: a smaller optimizer.lr (it is %g), "
+               "lr_config.warmup: linear, optimizer_config.grad_clip: {max_norm: 35}; then start anew, or "
+               "--resume=FILE from a checkpoint of before",
+               MAX_BAD_LOSSES, runner->now.iter + 1, rn_optimizer_lr (runner->optimizer));
+  return FALSE;
+}
+
+static gboolean
+log_losses (RnRunner *runner, GError **error)
 {
   for (const char *const *name = runner->task->loss_names; *name != NULL; name++)
     rn_runner_log (runner, *name, rn_runner_loss (runner, *name));
   double loss = rn_runner_loss (runner, "loss");
   rn_runner_log (runner, "loss", loss);
-  if (!isfinite (loss) && !runner->has_warned_loss)
-    {
-      runner->has_warned_loss = TRUE;
-      g_warning ("the loss of iteration %" G_GINT64_FORMAT
-                 " is %g; what usually helps: a smaller optimizer.lr, lr_config.warmup, "
-                 "optimizer_config.grad_clip",
-                 runner->now.iter + 1, loss);
-    }
+  return check_loss (runner, loss, error);
 }
 
 static gboolean
@@ -68,8 +89,7 @@ forward (RnRunner *runner, GError **error)
       return FALSE;
     }
   rn_runner_log (runner, "forward_time", (double) (g_get_monotonic_time () - start) / 1e6);
-  log_losses (runner);
-  return TRUE;
+  return log_losses (runner, error);
 }
 
 static gboolean

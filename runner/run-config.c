@@ -5,6 +5,7 @@
 #include "runner/base/error.h"
 #include "runner/base/size.h"
 #include "runner/config/schema.h"
+#include "runner/run-config-hints.h"
 
 #include <string.h>
 
@@ -238,7 +239,8 @@ rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error)
       g_ptr_array_add (skip, (gpointer) rn_node_key (root, i));
   g_ptr_array_add (skip, NULL);
 
-  if (!rn_keys_parse (run_keys, root, config, (const char *const *) skip->pdata, error))
+  if (!rn_run_config_explain_unknown (root, run_keys, (const char *const *) skip->pdata, error)
+      || !rn_keys_parse (run_keys, root, config, (const char *const *) skip->pdata, error))
     return FALSE;
   if (!check_refused (root, error) || !check_workflow (config->workflow, error)
       || !check_device (root, config->device, error) || !read_workspace_limit (&config->memory, error))

@@ -43,7 +43,7 @@ struct _RnRunner
   gboolean has_momentum; /* a step was done, or its momentum was loaded */
   gboolean is_stopped;   /* rn_runner_stop */
   int signal;            /* that was seen by the loop, or 0 */
-  gboolean has_warned_loss;
+  int n_bad_losses; /* iterations in a row whose loss is NaN or infinite */
 
   GPtrArray *pending;  /* of RnPendingCheckpoint */
   GPtrArray *kept;     /* of char *: regular checkpoints of this run, newest first, as in last_checkpoint */

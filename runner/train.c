@@ -83,10 +83,15 @@ static void
 check_lr (const RnTraining *training)
 {
   double lr = rn_optimizer_lr (training->optimizer), n = (double) training->task->batch_size;
+  const RnNode *clip = rn_node_path (training->job->root, "optimizer_config.grad_clip");
 
+  if (lr == 0)
+    g_warning ("optimizer.lr is 0: the weights will stay as they are");
+  if (clip != NULL && rn_node_kind (clip) != RN_NODE_NULL) /* a step is at most lr times max_norm long */
+    return;
   if (lr / n > LR_MARGIN * BASE_LR_PER_IMAGE)
     g_warning ("optimizer.lr is %g for %g images in a batch; the usual recipe (0.01 for 16) would give %g: a "
-               "larger one may diverge",
+               "larger one may diverge, unless optimizer_config.grad_clip bounds the step",
                lr, n, n * BASE_LR_PER_IMAGE);
 }
 
@@ -132,12 +137,12 @@ build (RnTraining *training, const char *timestamp, GError **error)
 }
 
 RnTraining *
-rn_training_new (RnNode *root, const char *timestamp, GError **error)
+rn_training_new (RnJob *job, const char *timestamp, GError **error)
 {
   g_autoptr (RnTraining) training = g_new0 (RnTraining, 1);
 
-  training->job = rn_job_new (root, error);
-  if (training->job == NULL || !build (training, timestamp, error))
+  training->job = job;
+  if (!build (training, timestamp, error))
     return NULL;
   return g_steal_pointer (&training);
 }

@@ -18,7 +18,7 @@ typedef struct
 
 /**
  * rn_training_new:
- * @root: (transfer full): a loaded configuration with a work_dir, which must exist
+ * @job: (transfer full): nothing of it opened yet; its work_dir must exist
  * @timestamp: "20240501_123000", names the logs; NULL: now
  *
  * Indexes the data, plans every shape, checks that the run fits, allocates and touches its memory, draws the
@@ -26,7 +26,7 @@ typedef struct
  *
  * Errors: RN_CONFIG_ERROR, RN_DATA_ERROR, RN_DEVICE_ERROR_MEMORY when it would not fit.
  */
-RnTraining *rn_training_new (RnNode *root, const char *timestamp, GError **error);
+RnTraining *rn_training_new (RnJob *job, const char *timestamp, GError **error);
 void rn_training_free (RnTraining *training);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnTraining, rn_training_free)
 

@@ -51,8 +51,10 @@ choose_num_classes (const RnRetinaHead *head, const RnNode *config, int of_data_
     }
   *num_classes = (int) head->num_classes;
   return of_data_set == 0 || *num_classes == of_data_set
-         || rn_node_error (node, error, "num_classes is %d, but the data set has %d classes", *num_classes,
-                           of_data_set);
+         || rn_node_error (node, error,
+                           "num_classes is %d, but the data set has %d classes (`classes:`, VOC's 20 without "
+                           "it); make them agree, or set num_classes to null, and it follows them",
+                           *num_classes, of_data_set);
 }
 
 static gboolean

@@ -4,9 +4,9 @@
 
 #include "runner/cli/commands.h"
 
+#include "runner/check.h"
 #include "runner/cli/common.h"
 #include "runner/config/config.h"
-#include "runner/run-config.h"
 
 int
 rn_cmd_config (int argc, char **argv)
@@ -18,8 +18,8 @@ rn_cmd_config (int argc, char **argv)
   };
   const RnUsage usage = {
     .arguments = "CONFIG",
-    .summary = "Prints a configuration with its bases, references and changes resolved. The output is a "
-               "configuration itself.",
+    .summary = "Prints a configuration with its bases, references and changes resolved, then checks what can "
+               "be checked without the data. The output is a configuration itself.",
     .examples = "  runner config configs/retinanet_voc.yaml\n"
                 "  runner config configs/retinanet_voc.yaml --set optimizer.lr=0.0025 lr_config.step.-1=4\n"
                 "  runner config configs/retinanet_voc.yaml --plain > mine.yaml\n",
@@ -28,16 +28,16 @@ rn_cmd_config (int argc, char **argv)
   };
 
   GError *error = NULL;
-  g_auto (RnOptions) options;
+  g_auto (RnOptions) options = { 0 };
   if (!rn_options_parse (&usage, argc, argv, &options, &error))
     return rn_cli_fail (error);
 
-  g_autoptr (RnNode) root = rn_options_load (&options, &error);
-  g_auto (RnRunConfig) config = { 0 };
-  if (root == NULL || !rn_run_config_parse (root, &config, &error))
+  RnNode *root = rn_options_load (&options, &error);
+  if (root == NULL)
     return rn_cli_fail (error);
-
+  /* What is wrong is said after the values, which show where it comes from. */
   g_autofree char *text = rn_config_dump (root, !plain);
   g_print ("%s", text);
-  return 0;
+  g_autoptr (RnJob) job = rn_job_new (root, &error);
+  return job != NULL && rn_job_check (job, &error) ? 0 : rn_cli_fail (error);
 }

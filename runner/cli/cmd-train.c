@@ -8,13 +8,18 @@
 #include "runner/base/error.h"
 #include "runner/base/log.h"
 #include "runner/base/signals.h"
+#include "runner/check.h"
 #include "runner/checkpoint-list.h"
 #include "runner/cli/common.h"
 #include "runner/config/config.h"
+#include "runner/safetensors.h"
 #include "runner/train.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 static const RnUsage usage = {
   .arguments = "CONFIG",
@@ -27,31 +32,60 @@ static const RnUsage usage = {
   .groups = RN_OPTIONS_CONFIG | RN_OPTIONS_RUN | RN_OPTIONS_RESUME,
 };
 
-static const char *
-work_dir_of (const RnNode *root)
+static gboolean
+work_dir_error (const RnNode *node, int code, GError **error)
 {
-  const RnNode *node = rn_node_get (root, "work_dir");
-  return node != NULL && rn_node_kind (node) == RN_NODE_STRING ? rn_node_as_string (node) : NULL;
+  g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (code),
+               "%s: the run cannot write there: %s; --work-dir names another folder (this one comes from %s)",
+               rn_node_as_string (node), g_strerror (code), rn_node_origin (node));
+  return FALSE;
+}
+
+/* Two runs in one folder would mix their checkpoints. The lock lives as long as the process. */
+static gboolean
+lock_work_dir (const RnNode *node, GError **error)
+{
+  int fd = open (rn_node_as_string (node), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+  if (fd < 0)
+    return work_dir_error (node, errno, error);
+  if (flock (fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) /* a file system may have no locks */
+    return TRUE;
+  close (fd);
+  g_set_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED,
+               "%s: another run is at work there; --work-dir names another folder", rn_node_as_string (node));
+  return FALSE;
 }
 
 /* Folder, text log and resolved configuration. */
 static gboolean
 open_work_dir (const RnNode *root, const char *timestamp, GError **error)
 {
-  const char *dir = work_dir_of (root);
-  if (dir == NULL || *dir == '\0')
-    return rn_node_error (rn_node_get (root, "work_dir"), error, "must be the name of a folder");
+  const RnNode *node = rn_node_get (root, "work_dir");
+  if (rn_node_kind (node) != RN_NODE_STRING || *rn_node_as_string (node) == '\0')
+    return rn_node_error (node, error, "must be the name of a folder");
+  const char *dir = rn_node_as_string (node);
   if (g_mkdir_with_parents (dir, 0777) != 0)
-    {
-      g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (errno), "%s: %s", dir, g_strerror (errno));
-      return FALSE;
-    }
+    return work_dir_error (node, errno, error);
   g_autofree char *log_name = g_strconcat (timestamp, ".log", NULL);
   g_autofree char *log_path = g_build_filename (dir, log_name, NULL),
                   *config_path = g_build_filename (dir, "config.yaml", NULL);
   g_autofree char *config = rn_config_dump (root, FALSE);
-  return rn_log_set_file (log_path, error)
+  return lock_work_dir (node, error) && rn_log_set_file (log_path, error)
          && rn_atomic_file_save (config_path, config, strlen (config), error);
+}
+
+/* A checkpoint that is not there, or is none, is found before the data is read. */
+static gboolean
+check_resume_from (const RnJob *job, GError **error)
+{
+  const char *path = job->config.resume_from;
+  if (path == NULL)
+    return TRUE;
+  g_autoptr (RnSafetensors) file = rn_safetensors_open (path, error);
+  if (file == NULL)
+    g_prefix_error (error, "%s: ", rn_node_origin (rn_node_get (job->root, "resume_from")));
+  return file != NULL;
 }
 
 /* A new run in the folder of an old one takes nothing from it, and writes over files of the same names. */
@@ -84,12 +118,11 @@ train (RnNode *root, const RnOptions *options, int *signal, GError **error)
   g_autoptr (GDateTime) now = g_date_time_new_now_local ();
   g_autofree char *timestamp = g_date_time_format (now, "%Y%m%d_%H%M%S");
 
-  if (!open_work_dir (root, timestamp, error))
-    {
-      rn_node_free (root);
-      return FALSE;
-    }
-  g_autoptr (RnTraining) training = rn_training_new (root, timestamp, error);
+  g_autoptr (RnJob) job = rn_job_new (root, error);
+  if (job == NULL || !rn_job_check (job, error) || !check_resume_from (job, error)
+      || !open_work_dir (root, timestamp, error))
+    return FALSE;
+  g_autoptr (RnTraining) training = rn_training_new (g_steal_pointer (&job), timestamp, error);
   if (training == NULL || !resume_or_start (training, options, error))
     return FALSE;
 

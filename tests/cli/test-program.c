@@ -83,9 +83,9 @@ test_set (void)
   g_assert_cmpstr (a.out, ==, d.out);
 
   g_auto (Result) removed =
-      run_program ("config", "--plain", config, "--set", "seed=3", "~optimizer.lr", NULL);
+      run_program ("config", "--plain", config, "--set", "seed=3", "~optimizer.weight_decay", NULL);
   g_assert_cmpint (removed.code, ==, 0);
-  g_assert_null (strstr (removed.out, "lr:"));
+  g_assert_null (strstr (removed.out, "weight_decay:"));
 }
 
 static void

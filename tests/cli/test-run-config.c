@@ -141,6 +141,31 @@ test_wrong (void)
   assert_refused ("device: cuda:1\n", RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING, "--device cpu");
 }
 
+/* What other programs call it, what belongs further down, and what was misspelt. */
+static void
+test_hints (void)
+{
+  static const struct
+  {
+    const char *text, *words;
+  } cases[] = {
+    { "batch_size: 2\n", "data.samples_per_gpu" },
+    { "lr: 0.1\n", "optimizer.lr" },
+    { "param_scheduler: []\n", "lr_config (the key is MMDetection 3's)" },
+    { "default_scope: mmdet\n", "leave it out" },
+    { "model: {neck: {out_channels: 2}}\nout_channels: 3\n", "did you mean model.neck.out_channels" },
+    { "x_a: {b: [{inner_key: 2}]}\ninner_key: 3\n", "did you mean x_a.b.0.inner_key" },
+    { "optimzer: {}\n", "did you mean \"optimizer\"?" },
+    { "zzz: 1\n", "there are: model, data" },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
+    assert_refused (cases[i].text, RN_CONFIG_ERROR,
+                    strstr (cases[i].words, "there are") != NULL || strstr (cases[i].words, "\"?") != NULL
+                        ? RN_CONFIG_ERROR_KEY
+                        : RN_CONFIG_ERROR_VALUE,
+                    cases[i].words);
+}
+
 /* Keys of MMDetection's files that mean nothing here: accepted, and said to be unused. */
 static void
 test_unused (void)
@@ -204,6 +229,7 @@ main (int argc, char **argv)
   g_test_add_func ("/run-config/neutral", test_neutral);
   g_test_add_func ("/run-config/refused", test_refused);
   g_test_add_func ("/run-config/wrong", test_wrong);
+  g_test_add_func ("/run-config/hints", test_hints);
   g_test_add_func ("/run-config/unused", test_unused);
   g_test_add_func ("/run-config/training", test_training);
   g_test_add_func ("/run-config/need", test_need);

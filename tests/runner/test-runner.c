@@ -7,6 +7,7 @@
 #include "runner/hook-list.h"
 #include "tests/runner/fake-task.h"
 
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 
@@ -209,8 +210,8 @@ test_epoch_stages (void)
 static void
 test_iter_stages (gconstpointer runner)
 {
-  g_autofree char *text
-      = g_strdup_printf ("runner: %s\ncustom_hooks: [{type: RecorderHook}]\n", (const char *) runner);
+  g_autofree char *text =
+      g_strdup_printf ("runner: %s\ncustom_hooks: [{type: RecorderHook}]\n", (const char *) runner);
   g_autoptr (GError) error = NULL;
   FakeRun run;
 
@@ -384,6 +385,33 @@ test_runner_options (void)
     }
 }
 
+/* Weights that are NaN: ten iterations of that end the run, and it saves nothing more. */
+static void
+test_lost_loss (void)
+{
+  static const char yaml[] = "runner: {type: IterBasedRunner, max_iters: 50}\n"
+                             "checkpoint_config: {interval: 5, by_epoch: false}\n"
+                             "optimizer_config: {grad_clip: null}\n";
+  g_autoptr (GError) error = NULL;
+  FakeRun run;
+
+  fake_run_open (&run, yaml, 50, NULL);
+  g_assert_true (rn_runner_init (run.runner, &error));
+  run.fake.w[0] = (float) NAN;
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "the loss of iteration 1 is *optimizer.lr*");
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "no checkpoint of iteration 5:*");
+  g_assert_false (rn_runner_run (run.runner, &error));
+  g_test_assert_expected_messages ();
+  fake_run_assert_files (run.dir, "");
+  g_assert_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED);
+  g_assert_nonnull (strstr (error->message, "for 10 iterations, to 10"));
+  g_assert_nonnull (strstr (error->message, "grad_clip"));
+  g_assert_cmpint ((int) rn_runner_iter (run.runner), ==, 9);
+  g_autofree char *dir = g_strdup (run.dir);
+  fake_run_close (&run);
+  fake_run_remove (dir);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -405,6 +433,7 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/failure", test_failure);
   g_test_add_func ("/runner/silent-failure", test_silent_failure);
   g_test_add_func ("/runner/stop", test_stop);
+  g_test_add_func ("/runner/lost-loss", test_lost_loss);
   g_test_add_func ("/runner/optimizer-hook", test_optimizer_hook);
   g_test_add_func ("/runner/parts-refused", test_parts_refused);
   g_test_add_func ("/runner/options", test_runner_options);

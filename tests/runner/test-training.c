@@ -90,7 +90,8 @@ static void
 train (const char *data, const char *work_dir, const char *const *more, gboolean is_resume)
 {
   g_autoptr (GError) error = NULL;
-  g_autoptr (RnTraining) training = rn_training_new (load_config (data, work_dir, more), NULL, &error);
+  RnJob *job = rn_job_new (load_config (data, work_dir, more), &error);
+  g_autoptr (RnTraining) training = job != NULL ? rn_training_new (job, NULL, &error) : NULL;
 
   if (training == NULL || (is_resume && !rn_runner_resume (training->runner, NULL, &error)))
     g_error ("%s", error->message);
