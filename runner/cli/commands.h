@@ -7,6 +7,7 @@
 typedef int (*RnCommandFunc) (int argc, char **argv); /* argv[0] is the command's name */
 
 int rn_cmd_bench (int argc, char **argv);
+int rn_cmd_browse (int argc, char **argv);
 int rn_cmd_config (int argc, char **argv);
 int rn_cmd_convert (int argc, char **argv);
 int rn_cmd_hooks (int argc, char **argv);

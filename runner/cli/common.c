@@ -3,6 +3,7 @@
 #include "runner/cli/common.h"
 
 #include "runner/base/error.h"
+#include "runner/base/registry.h"
 #include "runner/config/config.h"
 
 #include <string.h>
@@ -131,20 +132,138 @@ usage_error (GError **error, const char *format, ...)
 }
 
 static gboolean
+has_suffix_of (const char *path, const char *const *suffixes)
+{
+  for (; *suffixes != NULL; suffixes++)
+    if (g_str_has_suffix (path, *suffixes))
+      return TRUE;
+  return FALSE;
+}
+
+static const char *const config_suffixes[] = { ".yaml", ".yml", ".json", ".py", NULL };
+static const char *const checkpoint_suffixes[] = { ".safetensors", ".pth", ".pt", NULL };
+
+/* Options of MMDetection's tools and of other programs. */
+static const struct
+{
+  const char *name, *instead;
+} foreign[] = {
+  { "gpus", "leave it out: this release computes on the CPU, with --threads N" },
+  { "gpu-id", "leave it out: this release computes on the CPU, with --threads N" },
+  { "gpu-ids", "leave it out: this release computes on the CPU, with --threads N" },
+  { "launcher", "leave it out: a run is one process" },
+  { "local_rank", "leave it out: a run is one process" },
+  { "no-validate", "--set evaluation=null" },
+  { "auto-resume", "--resume" },
+  { "load-from", "--set load_from=FILE" },
+  { "eval", "--set evaluation.metric=mAP" },
+  { "config", "name the file without an option" },
+  { "checkpoint", "name the file without an option" },
+  { "lr", "--set optimizer.lr=0.01" },
+  { "epochs", "--set runner.max_epochs=12" },
+  { "batch-size", "--set data.samples_per_gpu=2" },
+  { "amp", "leave it out: this release computes with 32 bits" },
+};
+
+static const char *
+nearest_option (const RnUsage *usage, const char *word)
+{
+  static const char *const config_names[] = { "set", "cfg-options", NULL },
+                           *const run_names[] = { "work-dir", "device",        "threads",
+                                                  "seed",     "deterministic", NULL },
+                           *const resume_names[] = { "resume", "resume-from", NULL };
+  const char *const *const lists[] = { usage->groups & RN_OPTIONS_CONFIG ? config_names : NULL,
+                                       usage->groups & RN_OPTIONS_RUN ? run_names : NULL,
+                                       usage->groups & RN_OPTIONS_RESUME ? resume_names : NULL };
+  g_autoptr (GPtrArray) names = g_ptr_array_new ();
+
+  for (gsize i = 0; i < G_N_ELEMENTS (lists); i++)
+    for (const char *const *name = lists[i]; name != NULL && *name != NULL; name++)
+      g_ptr_array_add (names, (gpointer) *name);
+  for (const GOptionEntry *entry = usage->entries; entry != NULL && entry->long_name != NULL; entry++)
+    g_ptr_array_add (names, (gpointer) entry->long_name);
+  g_ptr_array_add (names, NULL);
+  return rn_suggest (word, (const char *const *) names->pdata);
+}
+
+/* GOption's message, and what to write instead of an option that there is not. */
+static gboolean
+option_error (const RnUsage *usage, const GError *cause, GError **error)
+{
+  static const char prefix[] = "Unknown option --";
+  const char *word = cause->message + strlen (prefix);
+
+  if (!g_error_matches (cause, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)
+      || !g_str_has_prefix (cause->message, prefix))
+    return usage_error (error, "%s", cause->message);
+  g_autofree char *name = g_strndup (word, strcspn (word, "="));
+  const char *nearest = nearest_option (usage, name);
+  for (gsize i = 0; i < G_N_ELEMENTS (foreign); i++)
+    if (strcmp (foreign[i].name, name) == 0)
+      return usage_error (error, "there is no option --%s; what works instead: %s", name, foreign[i].instead);
+  if (nearest != NULL)
+    return usage_error (error, "there is no option --%s; did you mean --%s?", name, nearest);
+  return usage_error (error, "there is no option --%s", name);
+}
+
+/* What somebody may have meant who gave an argument too many. */
+static gboolean
+too_many (const RnUsage *usage, const RnOptions *options, const char *word, GError **error)
+{
+  if (strchr (word, '=') != NULL && usage->groups & RN_OPTIONS_CONFIG)
+    return usage_error (error, "\"%s\" is one argument too many; a change of the configuration is --set %s",
+                        word, word);
+  if (options->resume)
+    return usage_error (error, "\"%s\" is one argument too many; to go on from that file: --resume=%s", word,
+                        word);
+  if (usage->groups & RN_OPTIONS_RESUME && has_suffix_of (word, checkpoint_suffixes))
+    return usage_error (
+        error,
+        "\"%s\" is one argument too many; to go on from that checkpoint: --resume=%s; to start from "
+        "its weights: --set load_from=%s",
+        word, word, word);
+  return usage_error (error, "\"%s\" is one argument too many", word);
+}
+
+/* Each text of --set has a value: "--set a.b 1" would make 1 an argument. */
+static gboolean
+check_overrides (const RnOptions *options, GError **error)
+{
+  for (char **text = options->overrides; text != NULL && *text != NULL; text++)
+    if (strchr (*text, '=') == NULL && **text != '~')
+      return usage_error (error, "--set %s: the value is missing; write --set %s=VALUE, without spaces",
+                          *text, *text);
+  return TRUE;
+}
+
+static gboolean
+check_config_path (const RnUsage *usage, const char *path, const char *next, GError **error)
+{
+  if (!has_suffix_of (path, checkpoint_suffixes))
+    return TRUE;
+  if (next != NULL && has_suffix_of (next, config_suffixes))
+    return usage_error (error, "CONFIG comes first: %s %s %s", g_get_prgname (), next, path);
+  return usage_error (error, "%s is no CONFIG but a checkpoint; the arguments are %s", path,
+                      usage->arguments);
+}
+
+static gboolean
 take_arguments (const RnUsage *usage, char **args, RnOptions *options, GError **error)
 {
   char **next = args + 1; /* args[0] is the command */
   if (usage->groups & RN_OPTIONS_CONFIG)
     {
       if (*next == NULL)
-        return usage_error (error, "CONFIG is missing");
+        return usage_error (error, "CONFIG is missing; the arguments are %s", usage->arguments);
+      if (!check_config_path (usage, next[0], next[1], error))
+        return FALSE;
       options->config_path = g_strdup (*next++);
     }
   int n = (int) g_strv_length (next);
   if (n < usage->n_min)
-    return usage_error (error, "an argument is missing");
+    return usage_error (error, "an argument is missing; the arguments are %s", usage->arguments);
   if (usage->n_max >= 0 && n > usage->n_max)
-    return usage_error (error, "\"%s\" is one argument too many", next[usage->n_max]);
+    return too_many (usage, options, next[usage->n_max], error);
   options->arguments = g_strdupv (next);
   return TRUE;
 }
@@ -160,9 +279,9 @@ rn_options_parse (const RnUsage *usage, int argc, char **argv, RnOptions *option
   g_autoptr (GError) local = NULL;
   gboolean ok = g_option_context_parse_strv (context, &args, &local);
   if (!ok)
-    usage_error (error, "%s", local->message);
+    option_error (usage, local, error);
   else
-    ok = take_arguments (usage, args, options, error);
+    ok = check_overrides (options, error) && take_arguments (usage, args, options, error);
   if (!ok)
     rn_options_clear (options);
   return ok;
@@ -210,8 +329,7 @@ rn_options_load (const RnOptions *options, GError **error)
       && !rn_config_set (root, "deterministic", rn_node_new_bool (TRUE, "--deterministic"), error))
     return NULL;
   if (options->resume_from != NULL
-      && !rn_config_set (root, "resume_from", rn_node_new_string (options->resume_from, "--resume-from"),
-                         error))
+      && !rn_config_set (root, "resume_from", rn_node_new_string (options->resume_from, "--resume"), error))
     return NULL;
 
   if (is_absent (root, "work_dir"))

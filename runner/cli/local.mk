@@ -1,5 +1,6 @@
 runner_runner_SOURCES += \
   runner/cli/cmd-bench.c \
+  runner/cli/cmd-browse.c \
   runner/cli/cmd-config.c \
   runner/cli/cmd-convert.c \
   runner/cli/cmd-list.c \

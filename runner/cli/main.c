@@ -22,6 +22,7 @@ static const Command commands[] = {
   { "train", NULL, "train a detector", rn_cmd_train },
   { "eval", "test", "mean average precision of a checkpoint", rn_cmd_eval },
   { "infer", NULL, "detections on photographs, as pictures and as JSON", rn_cmd_infer },
+  { "browse", NULL, "pictures of what a training will see, with the anchors of each box", rn_cmd_browse },
   { "report", NULL, "losses, scores, time and memory of runs as a picture", rn_cmd_report },
   { "plan", NULL, "the memory of a run, to the byte, before it runs", rn_cmd_plan },
   { "bench", NULL, "time the step on random data", rn_cmd_bench },
@@ -64,9 +65,22 @@ print_help (void)
       "Each command explains itself: runner COMMAND --help. `runner --version` says what was built in.\n");
 }
 
+/* A file in the place of the command: somebody left the command out. */
+static gboolean
+is_config_name (const char *word)
+{
+  return g_str_has_suffix (word, ".yaml") || g_str_has_suffix (word, ".yml")
+         || g_str_has_suffix (word, ".json") || g_str_has_suffix (word, ".py");
+}
+
 static int
 unknown_command (const char *word)
 {
+  if (is_config_name (word))
+    {
+      g_printerr ("runner: the command comes first: runner train %s; `runner --help` lists them\n", word);
+      return 2;
+    }
   g_autoptr (GPtrArray) names = g_ptr_array_new ();
   for (const Command *c = commands; c->name != NULL; c++)
     {
@@ -122,12 +136,18 @@ main (int argc, char **argv)
       g_printerr ("runner: which command? `runner --help` lists them\n");
       return 2;
     }
-  if (strcmp (argv[1], "--help") == 0 || strcmp (argv[1], "-h") == 0 || strcmp (argv[1], "help") == 0)
+  gboolean is_help = strcmp (argv[1], "help") == 0;
+  if (is_help && argc == 3 && find_command (argv[2]) != NULL) /* `help train` is `train --help` */
+    {
+      argv[1] = argv[2];
+      argv[2] = (char *) "--help";
+    }
+  else if (is_help || strcmp (argv[1], "--help") == 0 || strcmp (argv[1], "-h") == 0)
     {
       print_help ();
       return finish_output (0);
     }
-  if (strcmp (argv[1], "--version") == 0)
+  if (strcmp (argv[1], "--version") == 0 || strcmp (argv[1], "-V") == 0 || strcmp (argv[1], "version") == 0)
     {
       g_print ("%s", RN_BUILD_SUMMARY);
       return finish_output (0);
