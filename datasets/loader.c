@@ -213,7 +213,13 @@ fill_slot (RnLoader *loader, Slot *slot, guint64 epoch, Worker *worker, GError *
           i++;
           continue;
         }
-      if (loader->options.on_error == RN_ON_ERROR_FAIL || --attempts <= 0)
+      if (loader->options.on_error == RN_ON_ERROR_FAIL)
+        {
+          g_set_error (error, local->domain, local->code, "%s; data.on_error: skip would replace it",
+                       local->message);
+          return FALSE;
+        }
+      if (--attempts <= 0)
         {
           g_propagate_error (error, g_steal_pointer (&local));
           return FALSE;

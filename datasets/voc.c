@@ -208,7 +208,8 @@ visit (gpointer data, int64_t item, GError **error)
   name_line (voc, item, &local);
   if (voc->on_error == RN_ON_ERROR_FAIL)
     {
-      g_propagate_error (error, g_steal_pointer (&local));
+      g_set_error (error, local->domain, local->code, "%s; data.on_error: skip would leave it out",
+                   local->message);
       return FALSE;
     }
   g_mutex_lock (&voc->lock);
