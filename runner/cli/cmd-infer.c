@@ -309,8 +309,9 @@ run (RnNode *root, char **arguments, const Options *options, guint *n_failed, GE
 
   *n_failed = n_folders + rn_infer_n_unreadable (infer) + output.n_failed;
   g_autofree char *dir = rn_printable (output.dir, FALSE);
-  g_message ("%u images, %" G_GINT64_FORMAT " detections with a score above %g; pictures in %s",
-             rn_infer_size (infer) - output.n_failed, output.n_detections, output.score_thr, dir);
+  guint n = rn_infer_size (infer) - output.n_failed;
+  g_message ("%u image%s, %" G_GINT64_FORMAT " detections with a score above %g; pictures in %s", n,
+             n == 1 ? "" : "s", output.n_detections, output.score_thr, dir);
   if (*n_failed > 0)
     g_printerr ("%s: %u files or folders could not be read; they are named above\n", g_get_prgname (),
                 *n_failed);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <glib/gstdio.h>
+#include <string.h>
 
 #define MAX_NAME 200 /* bytes; file systems allow 255, and a temporary file has a longer name */
 
@@ -82,14 +83,19 @@ char *
 rn_show_file_name (GHashTable *taken, const char *id)
 {
   g_autofree char *stem = g_strndup (id, MAX_NAME);
-  char *name = g_strconcat (g_strdelimit (stem, "/", '_'), ".png", NULL);
+  g_autofree char *plain = g_strconcat (g_strdelimit (stem, "/", '_'), ".png", NULL);
+  char *name = g_strdup (plain);
+  guint number = GPOINTER_TO_UINT (g_hash_table_lookup (taken, plain)); /* the last one given to it */
 
-  for (guint i = 2; g_hash_table_contains (taken, name); i++)
+  while (g_hash_table_contains (taken, name))
     {
       g_free (name);
-      name = g_strdup_printf ("%s-%u.png", stem, i);
+      number = MAX (number + 1, 2);
+      name = g_strdup_printf ("%s-%u.png", stem, number);
     }
-  g_hash_table_add (taken, g_strdup (name));
+  g_hash_table_insert (taken, g_strdup (plain), GUINT_TO_POINTER (number));
+  if (strcmp (name, plain) != 0)
+    g_hash_table_insert (taken, g_strdup (name), GUINT_TO_POINTER (0));
   return name;
 }
 

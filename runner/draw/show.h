@@ -32,7 +32,7 @@ gboolean rn_show_write (const RnShowImage *image, const char *png_path, GError *
 /*
  * A file name for the picture of @id, which may be a path in pieces: "a/b" gives "a_b.png", or "a_b-2.png"
  * when
- * @taken (a set of char *, which gets the name) has that. (transfer full)
+ * @taken (of owned char *; it gets the name, and values of its own) has that. (transfer full)
  */
 char *rn_show_file_name (GHashTable *taken, const char *id);
 

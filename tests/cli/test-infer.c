@@ -227,7 +227,7 @@ test_folder (void)
   assert_contains (flat.err, "pipe.png: ");
   assert_contains (flat.err, "cut.jpg: ");
   assert_contains (flat.err, "4 files or folders could not be read");
-  assert_contains (flat.err, "1 images, ");
+  assert_contains (flat.err, "1 image, ");
   g_assert_null (strstr (flat.err, "notes.txt"));
   g_assert_null (strstr (flat.out, "hidden"));
   g_assert_null (strstr (flat.out, "deep"));
