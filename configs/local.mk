@@ -7,4 +7,5 @@ nobase_dist_pkgdata_DATA = \
   configs/_base_/schedules/schedule_1x.yaml \
   configs/retinanet_r18_bccd.yaml \
   configs/retinanet_shapes.yaml \
-  configs/retinanet_voc.yaml
+  configs/retinanet_voc.yaml \
+  configs/retinanet_voc_multiscale.yaml

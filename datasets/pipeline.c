@@ -4,9 +4,7 @@
 
 #include "runner/config/schema.h"
 
-#include <string.h>
-
-#define MAX_RANGES 64 /* of sizes between two steps; more are taken together */
+#define MAX_RANGES 256 /* of sizes between two steps; more are taken together */
 
 const RnTransformDesc *const rn_transforms[] = {
   &rn_transform_load_image,
@@ -272,7 +270,14 @@ join (RnSizeRange a, RnSizeRange b)
                         MIN (a.min_height, b.min_height), MAX (a.max_height, b.max_height) };
 }
 
-/* Each range once; one around all of them if there are too many. */
+static gboolean
+contains (RnSizeRange outer, RnSizeRange inner)
+{
+  return outer.min_width <= inner.min_width && outer.max_width >= inner.max_width
+         && outer.min_height <= inner.min_height && outer.max_height >= inner.max_height;
+}
+
+/* Leaves out ranges that lie in another one; makes one of all if they are too many. */
 static void
 simplify (GArray *ranges)
 {
@@ -284,16 +289,22 @@ simplify (GArray *ranges)
       for (guint i = 1; i < ranges->len; i++)
         items[0] = join (items[0], items[i]);
       g_array_set_size (ranges, 1);
-      return;
     }
   for (guint i = 0; i < ranges->len; i++)
     {
-      guint k = 0;
+      RnSizeRange range = items[i];
+      guint kept_before = kept;
+      gboolean held = FALSE;
 
-      while (k < kept && memcmp (&items[k], &items[i], sizeof items[0]) != 0)
-        k++;
-      if (k == kept)
-        items[kept++] = items[i];
+      kept = 0;
+      for (guint k = 0; k < kept_before; k++)
+        {
+          held |= contains (items[k], range);
+          if (held || !contains (range, items[k]))
+            items[kept++] = items[k];
+        }
+      if (!held)
+        items[kept++] = range;
     }
   g_array_set_size (ranges, kept);
 }

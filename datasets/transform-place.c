@@ -71,16 +71,29 @@ expand_plan (gconstpointer self, RnSample *sample, RnRng *rng, RnDecision *decis
   sample->height = height;
 }
 
+/*
+ * Both sides grow by one factor. One range of all would not say so, and let a landscape image become a
+ * portrait; ranges of a slice of the factors each keep the ratio of the sides nearly as it is.
+ */
+#define N_SLICES 12
+
 static void
 expand_bound (gconstpointer self, RnSizeRange in, GArray *out)
 {
   const Expand *settings = self;
   double low = settings->prob < 1 ? 1 : g_array_index (settings->ratio_range, double, 0);
   double high = settings->prob > 0 ? g_array_index (settings->ratio_range, double, 1) : 1;
-  RnSizeRange range = { (int) (in.min_width * low), (int) (in.max_width * high), (int) (in.min_height * low),
-                        (int) (in.max_height * high) };
+  double step = pow (high / low, 1.0 / N_SLICES);
+  for (int i = 0; i < (high > low ? N_SLICES : 1); i++)
+    {
+      /* A little wider than the slice, for the rounding of the powers. */
+      double from = MAX (low, low * pow (step, i) * (1 - 1e-9));
+      double to = MIN (high, low * pow (step, i + 1) * (1 + 1e-9));
+      RnSizeRange range = { (int) (in.min_width * from), (int) (in.max_width * to),
+                            (int) (in.min_height * from), (int) (in.max_height * to) };
 
-  g_array_append_val (out, range);
+      g_array_append_val (out, range);
+    }
 }
 
 static gboolean

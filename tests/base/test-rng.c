@@ -186,6 +186,6 @@ main (int argc, char **argv)
   g_test_add_func ("/rng/normal-is-stateless", test_normal_is_stateless);
   g_test_add_func ("/rng/below", test_below);
   g_test_add_func ("/rng/shuffle", test_shuffle);
-  g_test_add_func ("/base/rng/parts", test_parts);
+  g_test_add_func ("/rng/parts", test_parts);
   return g_test_run ();
 }
