@@ -27,11 +27,15 @@ add_tick (RnAxis *axis, double value)
 static void
 init_linear (RnAxis *axis, gboolean is_fixed, int n_ticks)
 {
-  double size = MAX (fabs (axis->min), fabs (axis->max)), least = size > 0 ? size * MIN_SPAN : 1;
+  double size = MAX (fabs (axis->min), fabs (axis->max)), extra = size * 0.05;
 
-  if (axis->max - axis->min < least)
+  if (size < DBL_MIN / MIN_SPAN) /* all zero, or as good as */
     {
-      double extra = size > 0 ? MAX (size * 0.05, least) : 0.5;
+      axis->min = 0;
+      axis->max = 1;
+    }
+  else if (axis->max - axis->min < size * MIN_SPAN)
+    {
       axis->min -= extra;
       axis->max += extra;
       is_fixed = FALSE;
@@ -96,7 +100,7 @@ format (double value, double step, const char *unit)
   char text[G_ASCII_DTOSTR_BUF_SIZE], pattern[16];
   int decimals = step > 0 ? (int) CLAMP (-floor (log10 (step) + 1e-9), 0, 9) : 0;
 
-  g_snprintf (pattern, sizeof pattern, step > 0 ? "%%.%df" : "%%.3g", decimals);
+  g_snprintf (pattern, sizeof pattern, step > 0 ? "%%.%df" : "%%.4g", decimals);
   g_ascii_formatd (text, sizeof text, pattern, value == 0 ? 0 : value); /* no -0 */
   return g_strconcat (text, unit, NULL);
 }

@@ -5,6 +5,7 @@ check_PROGRAMS += \
   tests/runner/test-log-buffer \
   tests/runner/test-optimizer \
   tests/runner/test-record \
+  tests/runner/test-report \
   tests/runner/test-resume \
   tests/runner/test-runner \
   tests/runner/test-safetensors \
@@ -18,6 +19,8 @@ tests_runner_test_optimizer_SOURCES = tests/runner/test-optimizer.c
 tests_runner_test_optimizer_LDADD = $(TEST_LIBS)
 tests_runner_test_record_SOURCES = tests/runner/test-record.c
 tests_runner_test_record_LDADD = $(TEST_LIBS)
+tests_runner_test_report_SOURCES = tests/runner/test-report.c
+tests_runner_test_report_LDADD = $(TEST_LIBS)
 tests_runner_test_resume_SOURCES = tests/runner/test-resume.c $(FAKE_TASK)
 tests_runner_test_resume_LDADD = $(TEST_LIBS)
 tests_runner_test_runner_SOURCES = tests/runner/test-runner.c $(FAKE_TASK)
