@@ -18,7 +18,7 @@ struct _RnModel
   RnMaxIoUAssigner assigner;
   RnTestConfig test;
   gboolean has_frozen_stages;
-  const char *pretrained; /* lent by the backbone, or NULL */
+  const char *pretrained; /* lent by the detector or the backbone, or NULL */
 };
 
 typedef struct

@@ -5,12 +5,15 @@
 
 typedef struct
 {
-  char *checkpoint;
+  char *checkpoint, *prefix;
 } RnPretrainedKeys;
 
 static const RnKeySpec keys[] = {
   RN_KEY (RnPretrainedKeys, checkpoint, RN_KEY_STRING, NULL, "file, or torchvision://NAME",
           .flags = RN_KEY_REQUIRED),
+  RN_KEY (RnPretrainedKeys, prefix, RN_KEY_STRING, "null",
+          "only the tensors of the file whose names begin so, without it", .flags = RN_KEY_NULLABLE),
+  { .name = "map_location", .type = RN_KEY_UNUSED, .help = "no meaning here" },
   RN_KEY_END,
 };
 

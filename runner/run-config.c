@@ -71,6 +71,7 @@ static const RnKeySpec run_keys[] = {
           "where the run writes; default work_dirs/ and the file's name", .flags = RN_KEY_NULLABLE),
   RN_KEY (RnRunConfig, resume_from, RN_KEY_STRING, "null", "checkpoint to go on from",
           .flags = RN_KEY_NULLABLE),
+  PART (load_from, "weights to start from: a file, or {checkpoint, revise_keys}; a resume does not read them"),
   RN_KEY (RnRunConfig, seed, RN_KEY_INT, "0", "of every random choice", .min = 0, .max = 4294967295.0),
   RN_KEY (RnRunConfig, deterministic, RN_KEY_BOOL, "false",
           "same bits on every run; on the CPU they always are"),
@@ -89,7 +90,6 @@ static const RnKeySpec run_keys[] = {
     .help = "choice of kernels" },
   PART (fp16, "not in this release"),
   PART (plugins, "not in this release"),
-  PART (load_from, "not in this release"),
   PART (auto_scale_lr, "not in this release"),
   UNUSED ("cudnn_benchmark"),
   UNUSED ("dataset_type"),
@@ -114,7 +114,6 @@ static const struct
 } refused[] = {
   { "fp16", "`fp16: null`; a batch of one (`data.samples_per_gpu: 1`) halves the activations too" },
   { "plugins", "`plugins: []` with the hooks that `runner hooks` lists" },
-  { "load_from", "`resume_from: FILE` to go on from a checkpoint of this program" },
   { "auto_scale_lr.enable",
     "`auto_scale_lr: null` with `optimizer.lr` set to (its value for 16 images) * (your batch) / 16" },
   { "model.backbone.with_cp",
@@ -271,28 +270,34 @@ rn_run_config_need (const RnNode *root, const char *key, GError **error)
   return node;
 }
 
-gboolean
-rn_run_config_check_training (const RnNode *root, GError **error)
+static gboolean
+is_pretrained (const RnNode *root, const char *part)
 {
-  static const char *const parts[] = { "model", "model.backbone", "model.neck", "model.bbox_head" };
+  g_autofree char *path = g_strconcat (part, ".init_cfg.type", NULL);
+  const RnNode *type = rn_node_path (root, path);
+  return type != NULL && rn_node_kind (type) == RN_NODE_STRING
+         && g_str_equal (rn_node_as_string (type), "Pretrained");
+}
+
+gboolean
+rn_run_config_check_training (const RnNode *root, gboolean is_resumed, GError **error)
+{
+  static const char *const parts[] = { "model.neck", "model.bbox_head" };
 
   for (gsize i = 0; i < G_N_ELEMENTS (parts); i++)
-    {
-      g_autofree char *path = g_strconcat (parts[i], ".init_cfg.type", NULL);
-      const RnNode *type = rn_node_path (root, path);
-      if (type != NULL && rn_node_kind (type) == RN_NODE_STRING
-          && g_str_equal (rn_node_as_string (type), "Pretrained"))
-        return rn_node_error (
-            type, error,
-            "loading weights is not in this release; what trains from random ones: --set %s.init_cfg=null "
-            "model.backbone.frozen_stages=-1 model.backbone.norm_eval=false",
-            parts[i]);
-    }
+    if (is_pretrained (root, parts[i]))
+      return rn_node_error (rn_node_path (root, parts[i]), error,
+                            "only the backbone and the whole model can be Pretrained; what works: "
+                            "`%s.init_cfg: null`, and `load_from: FILE` for a file that has this part",
+                            parts[i]);
   const RnNode *frozen = rn_node_path (root, "model.backbone.frozen_stages");
-  if (frozen != NULL && rn_node_kind (frozen) == RN_NODE_INT && rn_node_as_int (frozen) >= 0)
+  const RnNode *load_from = rn_node_get (root, "load_from");
+  gboolean is_loaded = is_resumed || is_pretrained (root, "model") || is_pretrained (root, "model.backbone")
+                       || (load_from != NULL && rn_node_kind (load_from) != RN_NODE_NULL);
+  if (!is_loaded && frozen != NULL && rn_node_kind (frozen) == RN_NODE_INT && rn_node_as_int (frozen) >= 0)
     return rn_node_error (frozen, error,
-                          "these stages would stay random, because no weights are loaded; what trains: --set "
-                          "model.backbone.frozen_stages=-1 "
+                          "these stages would stay random, because no weights are loaded; what trains: "
+                          "`load_from: FILE`, or --set model.backbone.frozen_stages=-1 "
                           "model.backbone.norm_eval=false");
   return TRUE;
 }

@@ -41,7 +41,8 @@ typedef struct
   const RnNode *checkpoint_config, *log_config, *custom_hooks, *workflow;
   const RnNode *classes;                                       /* list of names, file, "auto", or NULL */
   const RnNode *img_norm_cfg, *train_pipeline, *test_pipeline; /* for references only */
-  const RnNode *fp16, *plugins, *load_from, *auto_scale_lr;    /* refused unless neutral */
+  const RnNode *load_from;                                     /* see weights/load-start.h */
+  const RnNode *fp16, *plugins, *auto_scale_lr;                /* refused unless neutral */
   char *data_root;   /* goes in front of relative data paths; or NULL */
   char *work_dir;    /* or NULL */
   char *resume_from; /* or NULL */
@@ -74,10 +75,11 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RnRunConfig, rn_run_config_clear)
 const RnNode *rn_run_config_need (const RnNode *root, const char *key, GError **error);
 
 /*
- * What planning and timing may have, but training may not: weights that would have to be loaded. Errors name
- * the lines that train from random weights.
+ * What planning and timing may have, but training may not: weights for a part that cannot be loaded alone, and
+ * frozen stages without any weights. Errors name the lines that train. @is_resumed: weights come from a
+ * checkpoint.
  */
-gboolean rn_run_config_check_training (const RnNode *root, GError **error);
+gboolean rn_run_config_check_training (const RnNode *root, gboolean is_resumed, GError **error);
 
 G_END_DECLS
 

@@ -109,9 +109,18 @@ read_runner (const RnJob *job, RnRunnerOptions *options, GError **error)
   return node != NULL && rn_runner_options_parse (node, options, error);
 }
 
+static gboolean
+load_start (RnTraining *training, GError **error)
+{
+  if (training->start != NULL && !rn_start_weights_load (training->start, training->job, error))
+    return FALSE;
+  g_clear_pointer (&training->start, rn_start_weights_free);
+  return TRUE;
+}
+
 /* What needs the file alone comes first: nobody waits for a large data set to learn of a misspelt key. */
 static gboolean
-build (RnTraining *training, const char *timestamp, GError **error)
+build (RnTraining *training, const char *timestamp, gboolean is_resumed, GError **error)
 {
   RnJob *job = training->job;
   g_autofree char *config_text = rn_config_dump (job->root, FALSE);
@@ -120,9 +129,10 @@ build (RnTraining *training, const char *timestamp, GError **error)
                               .timestamp = timestamp };
   g_autoptr (RnHookList) hooks = NULL;
 
-  if (!rn_run_config_check_training (job->root, error)
+  if (!rn_run_config_check_training (job->root, is_resumed, error)
       || (training->optimizer = make_optimizer (job, error)) == NULL || !read_runner (job, &options, error)
       || (hooks = rn_training_hooks_new (&job->config, &options.log_interval, error)) == NULL
+      || (!is_resumed && (training->start = rn_start_weights_new (job->root, error)) == NULL)
       || !open_parts (training, error)
       || (training->task = rn_train_task_new (job, training->optimizer, error)) == NULL)
     return FALSE;
@@ -132,17 +142,20 @@ build (RnTraining *training, const char *timestamp, GError **error)
   if (!rn_runner_init (training->runner, error) || !check_memory (training, error))
     return FALSE;
   check_lr (training);
+  if (is_resumed && job->config.load_from != NULL)
+    g_message ("load_from is not read: the weights come from the checkpoint that the run is resumed from");
   return rn_programs_reserve (job->programs, error)
-         && rn_param_set_init (rn_programs_params (job->programs), (guint64) job->config.seed, error);
+         && rn_param_set_init (rn_programs_params (job->programs), (guint64) job->config.seed, error)
+         && load_start (training, error);
 }
 
 RnTraining *
-rn_training_new (RnJob *job, const char *timestamp, GError **error)
+rn_training_new (RnJob *job, const char *timestamp, gboolean is_resumed, GError **error)
 {
   g_autoptr (RnTraining) training = g_new0 (RnTraining, 1);
 
   training->job = job;
-  if (!build (training, timestamp, error))
+  if (!build (training, timestamp, is_resumed, error))
     return NULL;
   return g_steal_pointer (&training);
 }
@@ -154,6 +167,7 @@ rn_training_free (RnTraining *training)
     return;
   rn_runner_free (training->runner);
   rn_train_task_free (training->task);
+  rn_start_weights_free (training->start);
   rn_optimizer_free (training->optimizer);
   rn_job_free (training->job);
   g_free (training);

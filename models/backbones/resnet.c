@@ -144,6 +144,8 @@ setup (gpointer self, const RnNode *config, RnFeatures *out, GError **error)
   if (!rn_make ("norm", net->norm_cfg, "BN", &net->norm, error)
       || (net->init_cfg && !rn_make ("init", net->init_cfg, NULL, &net->pretrained, error)))
     return FALSE;
+  if (net->pretrained) /* as in MMDetection, where nothing else is drawn then */
+    net->zero_init_residual = FALSE;
   list_outputs (net, out);
   return TRUE;
 }

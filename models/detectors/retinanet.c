@@ -20,13 +20,14 @@ typedef struct
 
 typedef struct
 {
-  const RnNode *backbone, *neck, *bbox_head; /* not used after setup */
+  const RnNode *backbone, *neck, *bbox_head, *init_cfg; /* not used after setup */
   TrainConfig train_cfg;
   TestConfig test_cfg;
   gboolean has_train_cfg, has_test_cfg;
 
   /* from the keys */
   RnPart backbone_part, neck_part, head_part; /* RnBackboneDesc, RnNeckDesc, RnHeadDesc */
+  char *pretrained;
 } RnRetinaNet;
 
 static const RnKeySpec train_keys[] = {
@@ -57,6 +58,9 @@ static const RnKeySpec keys[] = {
           .flags = RN_KEY_REQUIRED),
   RN_KEY (RnRetinaNet, bbox_head, RN_KEY_NODE, NULL, "family \"head\": from levels to classes and boxes",
           .flags = RN_KEY_REQUIRED),
+  RN_KEY (RnRetinaNet, init_cfg, RN_KEY_NODE, "null",
+          "{type: Pretrained, checkpoint}: weights of the whole model; null: see the backbone's",
+          .flags = RN_KEY_NULLABLE),
   { .name = "train_cfg",
     .type = RN_KEY_MAP,
     .offset = G_STRUCT_OFFSET (RnRetinaNet, train_cfg),
@@ -90,7 +94,9 @@ setup_parts (RnRetinaNet *net, RnModel *model, int num_classes, GError **error)
                        error))
     return FALSE;
   model->has_frozen_stages = backbone->has_frozen_stages (net->backbone_part.self);
-  model->pretrained = backbone->pretrained (net->backbone_part.self);
+  if (net->init_cfg && !rn_make ("init", net->init_cfg, NULL, &net->pretrained, error))
+    return FALSE;
+  model->pretrained = net->pretrained ? net->pretrained : backbone->pretrained (net->backbone_part.self);
   return TRUE;
 }
 
@@ -129,6 +135,7 @@ clear (gpointer self)
   rn_part_clear (&net->backbone_part);
   rn_part_clear (&net->neck_part);
   rn_part_clear (&net->head_part);
+  g_free (net->pretrained);
 }
 
 static void

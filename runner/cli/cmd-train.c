@@ -102,6 +102,18 @@ warn_of_old_run (const char *dir, GError **error)
   return TRUE;
 }
 
+/* Whether a checkpoint will give the weights: --resume in an empty work dir starts a run. */
+static gboolean
+will_resume (const RnJob *job, const RnOptions *options, gboolean *is_resumed, GError **error)
+{
+  *is_resumed = job->config.resume_from != NULL;
+  if (*is_resumed || !options->resume)
+    return TRUE;
+  g_autoptr (GPtrArray) list = rn_checkpoint_list_read (job->config.work_dir, error);
+  *is_resumed = list != NULL && list->len > 0;
+  return list != NULL;
+}
+
 static gboolean
 resume_or_start (RnTraining *training, const RnOptions *options, GError **error)
 {
@@ -118,11 +130,13 @@ train (RnNode *root, const RnOptions *options, int *signal, GError **error)
   g_autoptr (GDateTime) now = g_date_time_new_now_local ();
   g_autofree char *timestamp = g_date_time_format (now, "%Y%m%d_%H%M%S");
 
+  gboolean is_resumed;
+
   g_autoptr (RnJob) job = rn_job_new (root, error);
   if (job == NULL || !rn_job_check (job, error) || !check_resume_from (job, error)
-      || !open_work_dir (root, timestamp, error))
+      || !open_work_dir (root, timestamp, error) || !will_resume (job, options, &is_resumed, error))
     return FALSE;
-  g_autoptr (RnTraining) training = rn_training_new (g_steal_pointer (&job), timestamp, error);
+  g_autoptr (RnTraining) training = rn_training_new (g_steal_pointer (&job), timestamp, is_resumed, error);
   if (training == NULL || !resume_or_start (training, options, error))
     return FALSE;
 

@@ -108,7 +108,6 @@ test_refused (void)
   static const char *const texts[] = {
     "fp16: {loss_scale: 512.}\n",
     "plugins: [mine.so]\n",
-    "load_from: a.pth\n",
     "auto_scale_lr: {enable: true}\n",
     "model: {backbone: {with_cp: true}}\n",
     "memory: {recompute: bn_relu}\n",
@@ -189,22 +188,28 @@ test_training (void)
   } cases[] = {
     { "model: {backbone: {frozen_stages: -1, init_cfg: null}}\n", NULL },
     { "model: {backbone: {frozen_stages: -1}}\n", NULL },
-    { "model: {backbone: {init_cfg: {type: Pretrained, checkpoint: a.pth}}}\n",
-      "model.backbone.init_cfg=null" },
-    { "model: {neck: {init_cfg: {type: Pretrained, checkpoint: a.pth}}}\n", "model.neck.init_cfg=null" },
-    { "model: {backbone: {frozen_stages: 1, init_cfg: null}}\n", "model.backbone.frozen_stages=-1" },
+    { "model: {backbone: {frozen_stages: 1, init_cfg: {type: Pretrained, checkpoint: a.pth}}}\n", NULL },
+    { "model: {init_cfg: {type: Pretrained, checkpoint: a.pth}, backbone: {frozen_stages: 1}}\n", NULL },
+    { "model: {backbone: {frozen_stages: 1}}\nload_from: a.pth\n", NULL },
+    { "model: {neck: {init_cfg: {type: Pretrained, checkpoint: a.pth}}}\n", "model.neck.init_cfg: null" },
+    { "model: {backbone: {frozen_stages: 1, init_cfg: null}}\nload_from: null\n",
+      "model.backbone.frozen_stages=-1" },
   };
   for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
     {
       g_autoptr (RnNode) root = load (cases[i].text);
       g_autoptr (GError) error = NULL;
-      gboolean ok = rn_run_config_check_training (root, &error);
+      gboolean ok = rn_run_config_check_training (root, FALSE, &error);
       g_assert_cmpint (ok, ==, cases[i].words == NULL);
       if (ok)
         continue;
       g_assert_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE);
       g_assert_nonnull (strstr (error->message, cases[i].words));
+      g_test_message ("%s", error->message);
     }
+  /* The weights of a resumed run come from its checkpoint. */
+  g_autoptr (RnNode) root = load ("model: {backbone: {frozen_stages: 1, init_cfg: null}}\n");
+  g_assert_true (rn_run_config_check_training (root, TRUE, NULL));
 }
 
 static void

@@ -91,7 +91,7 @@ train (const char *data, const char *work_dir, const char *const *more, gboolean
 {
   g_autoptr (GError) error = NULL;
   RnJob *job = rn_job_new (load_config (data, work_dir, more), &error);
-  g_autoptr (RnTraining) training = job != NULL ? rn_training_new (job, NULL, &error) : NULL;
+  g_autoptr (RnTraining) training = job != NULL ? rn_training_new (job, NULL, FALSE, &error) : NULL;
 
   if (training == NULL || (is_resume && !rn_runner_resume (training->runner, NULL, &error)))
     g_error ("%s", error->message);
