@@ -42,11 +42,12 @@ is_text (const guint8 *head, gsize n)
   const char *end;
 
   for (gsize i = 0; i < n; i++)
-    if (head[i] < 32 && strchr ("\t\n\r\f", head[i]) == NULL)
+    if (head[i] == 0 || (head[i] < 32 && strchr ("\t\n\r\f", head[i]) == NULL))
       return FALSE;
-  /* The last character may be cut. */
-  return g_utf8_validate ((const char *) head, (gssize) n, &end)
-         || (gsize) (end - (const char *) head) + 4 > n;
+  if (g_utf8_validate ((const char *) head, (gssize) n, &end))
+    return TRUE;
+  gssize rest = (gssize) n - (end - (const char *) head);
+  return g_utf8_get_char_validated (end, rest) == (gunichar) -2; /* the last character is cut */
 }
 
 const char *

@@ -1,0 +1,40 @@
+WEIGHTS_FIXTURE = tests/weights/golden.h tests/weights/weights-fixture.c tests/weights/weights-fixture.h
+
+check_PROGRAMS += \
+  tests/weights/test-pickle \
+  tests/weights/test-torch-files \
+  tests/weights/test-torch-writer \
+  tests/weights/test-weights
+
+tests_weights_test_pickle_SOURCES = tests/weights/test-pickle.c $(WEIGHTS_FIXTURE)
+tests_weights_test_pickle_LDADD = $(TEST_LIBS)
+tests_weights_test_torch_files_SOURCES = tests/weights/test-torch-files.c $(WEIGHTS_FIXTURE)
+tests_weights_test_torch_files_LDADD = $(TEST_LIBS)
+tests_weights_test_torch_writer_SOURCES = tests/weights/test-torch-writer.c $(WEIGHTS_FIXTURE)
+tests_weights_test_torch_writer_LDADD = $(TEST_LIBS)
+tests_weights_test_weights_SOURCES = tests/weights/test-weights.c $(WEIGHTS_FIXTURE)
+tests_weights_test_weights_LDADD = $(TEST_LIBS)
+
+EXTRA_DIST += tests/weights/check-torch.py tests/weights/make-fixtures.py
+EXTRA_DIST += \
+  tests/weights/fixtures/detector-1.13-legacy.pth \
+  tests/weights/fixtures/detector-1.13.pth \
+  tests/weights/fixtures/detector-2.15-legacy.pth \
+  tests/weights/fixtures/detector-2.15.pth \
+  tests/weights/fixtures/half-1.13-legacy.pth \
+  tests/weights/fixtures/half-1.13.pth \
+  tests/weights/fixtures/half-2.15-legacy.pth \
+  tests/weights/fixtures/half-2.15.pth \
+  tests/weights/fixtures/model-1.13-legacy.pth \
+  tests/weights/fixtures/model-1.13.pth \
+  tests/weights/fixtures/model-2.15-legacy.pth \
+  tests/weights/fixtures/model-2.15.pth \
+  tests/weights/fixtures/ours.pth \
+  tests/weights/fixtures/plain-1.13-legacy.pth \
+  tests/weights/fixtures/plain-1.13.pth \
+  tests/weights/fixtures/plain-2.15-legacy.pth \
+  tests/weights/fixtures/plain-2.15.pth \
+  tests/weights/fixtures/types-1.13-legacy.pth \
+  tests/weights/fixtures/types-1.13.pth \
+  tests/weights/fixtures/types-2.15-legacy.pth \
+  tests/weights/fixtures/types-2.15.pth
