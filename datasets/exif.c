@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define TAG_ORIENTATION 0x0112
-#define TYPE_SHORT 3
 
 typedef struct
 {
@@ -48,7 +47,8 @@ rn_exif_orientation (const guint8 *data, gsize size)
     {
       gsize entry = directory + 2 + i * 12;
 
-      if (tiff_read (&tiff, entry, 2) == TAG_ORIENTATION && tiff_read (&tiff, entry + 2, 2) == TYPE_SHORT)
+      /* The type should be SHORT, but some writers say LONG, and OpenCV does not look at it. */
+      if (tiff_read (&tiff, entry, 2) == TAG_ORIENTATION)
         {
           guint32 orientation = tiff_read (&tiff, entry + 8, 2);
 

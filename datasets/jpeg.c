@@ -126,8 +126,12 @@ jpeg_probe (FILE *file, int *width, int *height, int *orientation, GError **erro
   *width = (int) MIN (jpeg.info.image_width, G_MAXINT);
   *height = (int) MIN (jpeg.info.image_height, G_MAXINT);
   *orientation = 1;
-  for (jpeg_saved_marker_ptr m = jpeg.info.marker_list; m != NULL && *orientation == 1; m = m->next)
-    *orientation = rn_exif_orientation (m->data, m->data_length);
+  for (jpeg_saved_marker_ptr m = jpeg.info.marker_list; m != NULL; m = m->next)
+    if (m->data_length >= 6 && memcmp (m->data, "Exif\0", 6) == 0) /* others hold XMP; the first one counts */
+      {
+        *orientation = rn_exif_orientation (m->data, m->data_length);
+        break;
+      }
   jpeg_destroy_decompress (&jpeg.info);
   return TRUE;
 }

@@ -321,6 +321,54 @@ test_metadata (void)
   check_inserted ("baseline.jpg", 2, extra);
 }
 
+/* An APP1 marker with the orientation as a number of @type, in the byte order of Intel. */
+static void
+add_exif (GByteArray *file, guint8 type, guint8 orientation)
+{
+  guint8 exif[] = "\xFF\xE1\x00\x22"
+                  "Exif\0\0II*\0\x08\0\0\0\x01\0"
+                  "\x12\x01t\0\x01\0\0\0o\0\0\0\0\0\0\0";
+
+  exif[4 + 6 + 10 + 2] = type;
+  exif[4 + 6 + 10 + 8] = orientation;
+  g_byte_array_append (file, exif, sizeof exif - 1);
+}
+
+/* OpenCV takes the first EXIF data of a file, and its orientation whatever its type. */
+static void
+test_exif (void)
+{
+  static const struct
+  {
+    guint8 type[2], orientation[2];
+    int width;
+  } cases[] = {
+    { { 3 }, { 6 }, HEIGHT }, { { 4 }, { 6 }, HEIGHT },      { { 3 }, { 0 }, WIDTH },
+    { { 3 }, { 9 }, WIDTH },  { { 3, 3 }, { 1, 6 }, WIDTH }, { { 3, 3 }, { 6, 1 }, HEIGHT },
+  };
+  gsize size;
+  g_autofree guint8 *jpeg = fixture ("baseline.jpg", &size);
+
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (GByteArray) file = g_byte_array_new ();
+      GError *error = NULL;
+      int width = 0, height = 0;
+      FILE *stream;
+
+      g_byte_array_append (file, jpeg, 2);
+      for (int k = 0; k < 2 && cases[i].type[k] != 0; k++)
+        add_exif (file, cases[i].type[k], cases[i].orientation[k]);
+      g_byte_array_append (file, jpeg + 2, (guint) size - 2);
+      stream = fmemopen (file->data, file->len, "rb");
+      rn_image_probe (stream, &width, &height, &error);
+      fclose (stream);
+      g_assert_no_error (error);
+      g_assert_cmpint (width, ==, cases[i].width);
+      g_assert_cmpint (width + height, ==, WIDTH + HEIGHT);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -334,5 +382,6 @@ main (int argc, char **argv)
   g_test_add_data_func ("/datasets/hostile-images/trailing/progressive", "progressive.jpg", test_trailing);
   g_test_add_data_func ("/datasets/hostile-images/trailing/png", "rgb.png", test_trailing);
   g_test_add_func ("/datasets/hostile-images/metadata", test_metadata);
+  g_test_add_func ("/datasets/hostile-images/exif", test_exif);
   return g_test_run ();
 }
