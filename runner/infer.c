@@ -241,6 +241,7 @@ static void
 probe (RnInfer *infer, const char *path)
 {
   RnInferImage image = { .path = path };
+  g_autoptr (GArray) sizes = g_array_new (FALSE, FALSE, sizeof (RnSizeRange));
   g_autoptr (GError) error = NULL;
 
   if (!rn_image_probe_path (path, &image.width, &image.height, &error))
@@ -250,11 +251,10 @@ probe (RnInfer *infer, const char *path)
       infer->n_unreadable++;
       return;
     }
-  RnSampleMeta meta = { .ori_width = image.width, .ori_height = image.height };
-  RnSample sample = { .meta = &meta };
-  rn_pipeline_plan (infer->pipeline, &sample);
-  image.pad_width = meta.pad_width;
-  image.pad_height = meta.pad_height;
+  image.area = rn_pipeline_bound (infer->pipeline, image.width, image.height, sizes);
+  const RnSizeRange *size = &g_array_index (sizes, RnSizeRange, 0); /* the only one: nothing is random here */
+  image.pad_width = size->max_width;
+  image.pad_height = size->max_height;
   g_array_append_val (infer->images, image);
 }
 
@@ -320,11 +320,10 @@ measure (const RnInfer *infer)
   for (guint i = 0; i < infer->images->len; i++)
     {
       const RnInferImage *image = rn_infer_image (infer, i);
-      gsize decoded = (gsize) image->width * (gsize) image->height;
       gsize padded = (gsize) image->pad_width * (gsize) image->pad_height;
-      need.pixels = MAX (need.pixels, 3 * MAX (decoded, padded));
+      need.pixels = MAX (need.pixels, 3 * image->area);
       need.input = MAX (need.input, 3 * padded * sizeof (float));
-      need.picture = MAX (need.picture, (3 + 4) * decoded);
+      need.picture = MAX (need.picture, (3 + 4) * (gsize) image->width * (gsize) image->height);
     }
   return need;
 }

@@ -18,6 +18,7 @@ typedef struct
   const char *path;
   int width, height;         /* as decoded, pixels */
   int pad_width, pad_height; /* as the model sees it */
+  gsize area;                /* the largest on the way from the one to the other, pixels */
 } RnInferImage;
 
 typedef struct _RnInfer RnInfer;
