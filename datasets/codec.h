@@ -17,6 +17,8 @@ typedef struct
 {
   const guint8 *magic; /* the file's first bytes */
   gsize magic_size;
+  const guint8 *end; /* its last bytes, unless something stands behind the image */
+  gsize end_size;
   /* Size as stored, and the EXIF orientation 1 to 8. */
   gboolean (*probe) (FILE *file, int *width, int *height, int *orientation, GError **error);
   /* @width x @height as stored; @walk says where pixels go. */

@@ -218,3 +218,50 @@ rn_image_decode_path (const char *path, guint8 *pixels, int width, int height, G
     g_prefix_error (error, "%s: ", path);
   return ok;
 }
+
+static gboolean
+ends_as_usual (FILE *file)
+{
+  guint8 tail[16];
+  const RnCodec *codec;
+
+  rewind (file);
+  codec = codec_for_file (file, NULL);
+  return codec != NULL && fseek (file, -(long) codec->end_size, SEEK_END) == 0
+         && fread (tail, codec->end_size, 1, file) == 1 && memcmp (tail, codec->end, codec->end_size) == 0;
+}
+
+/* Decodes and throws away. */
+static gboolean
+check_pixels (FILE *file, int width, int height, GError **error)
+{
+  static GMutex one_at_a_time; /* each may take the memory of the largest image */
+  guint8 *pixels;
+  gboolean ok;
+
+  g_mutex_lock (&one_at_a_time);
+  pixels = g_try_malloc ((gsize) width * height * 3);
+  rewind (file);
+  if (pixels == NULL)
+    g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "no memory for %d x %d pixels", width, height);
+  ok = pixels != NULL && rn_image_decode (file, pixels, width, height, error);
+  g_free (pixels);
+  g_mutex_unlock (&one_at_a_time);
+  return ok;
+}
+
+gboolean
+rn_image_check_path (const char *path, int *width, int *height, GError **error)
+{
+  FILE *file = open_path (path, error);
+  gboolean ok;
+
+  if (file == NULL)
+    return FALSE;
+  ok = rn_image_probe (file, width, height, error)
+       && (ends_as_usual (file) || check_pixels (file, *width, *height, error));
+  fclose (file);
+  if (!ok)
+    g_prefix_error (error, "%s: ", path);
+  return ok;
+}

@@ -29,6 +29,13 @@ gboolean rn_image_decode (FILE *file, guint8 *pixels, int width, int height, GEr
 gboolean rn_image_probe_path (const char *path, int *width, int *height, GError **error);
 gboolean rn_image_decode_path (const char *path, guint8 *pixels, int width, int height, GError **error);
 
+/*
+ * rn_image_probe_path for a first look at a data set: a file that does not end as its format does, be it cut
+ * off or with something behind the image, is decoded as well (one at a time), so that missing pixels come to
+ * light before a training does.
+ */
+gboolean rn_image_check_path (const char *path, int *width, int *height, GError **error);
+
 /* Writes @pixels [height, width, 3] as a baseline JPEG; @quality is libjpeg's, 1 to 100. G_FILE_ERROR. */
 gboolean rn_image_write_jpeg (const char *path, const guint8 *pixels, int width, int height, int quality,
                               GError **error);

@@ -188,10 +188,13 @@ jpeg_decode (FILE *file, guint8 *pixels, int width, int height, const RnPixelWal
 }
 
 static const guint8 jpeg_magic[] = { 0xFF, 0xD8, 0xFF };
+static const guint8 jpeg_end[] = { 0xFF, 0xD9 };
 
 const RnCodec rn_codec_jpeg = {
   .magic = jpeg_magic,
   .magic_size = sizeof jpeg_magic,
+  .end = jpeg_end,
+  .end_size = sizeof jpeg_end,
   .probe = jpeg_probe,
   .decode = jpeg_decode,
 };

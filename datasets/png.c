@@ -132,11 +132,14 @@ png_decode (FILE *file, guint8 *pixels, int width, int height, const RnPixelWalk
   return TRUE;
 }
 
+static const guint8 png_end[] = { 0, 0, 0, 0, 'I', 'E', 'N', 'D', 0xAE, 0x42, 0x60, 0x82 };
 static const guint8 png_magic[] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n' };
 
 const RnCodec rn_codec_png = {
   .magic = png_magic,
   .magic_size = sizeof png_magic,
+  .end = png_end,
+  .end_size = sizeof png_end,
   .probe = png_probe,
   .decode = png_decode,
 };

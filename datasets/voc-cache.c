@@ -28,7 +28,7 @@ typedef struct
 } Header;
 
 #define MAGIC 0x784E5231 /* "1RNx" */
-#define CACHE_VERSION 2
+#define CACHE_VERSION 3
 
 RnFileStamp
 rn_file_stamp (const char *path)

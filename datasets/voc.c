@@ -178,7 +178,7 @@ read_image (Voc *voc, int64_t item, GError **error)
   xml = rn_voc_annotation_path (voc->prefix, id);
   voc->stamps[item].annotation = rn_file_stamp (xml);
   voc->stamps[item].image = rn_file_stamp (path);
-  if (!rn_image_probe_path (path, &width, &height, error) || !rn_voc_xml_parse_path (xml, &annotation, error))
+  if (!rn_image_check_path (path, &width, &height, error) || !rn_voc_xml_parse_path (xml, &annotation, error))
     return FALSE;
   g_mutex_lock (&voc->lock);
   ok = add_image (voc, item, id, path, width, height, &annotation, error);

@@ -321,6 +321,35 @@ test_metadata (void)
   check_inserted ("baseline.jpg", 2, extra);
 }
 
+/* What is cut off comes to light at the first look, not in the middle of a training; what is too long is no
+ * fault. */
+static void
+test_first_look (gconstpointer data)
+{
+  char *dir = test_dir_new ();
+  g_autofree char *path = g_build_filename (dir, data, NULL);
+  gsize size;
+  g_autofree guint8 *bytes = fixture (data, &size);
+  g_autofree guint8 *longer = g_malloc0 (size + 4096);
+  GError *error = NULL;
+  int width, height;
+
+  memcpy (longer, bytes, size);
+  test_write (dir, data, longer, (gssize) size + 4096);
+  g_assert_true (rn_image_check_path (path, &width, &height, &error));
+  g_assert_no_error (error);
+  test_write (dir, data, bytes, (gssize) size);
+  g_assert_true (rn_image_check_path (path, &width, &height, &error));
+  g_assert_no_error (error);
+  test_write (dir, data, bytes, (gssize) size - 40);
+  g_assert_true (rn_image_probe_path (path, &width, &height, &error));
+  g_assert_false (rn_image_check_path (path, &width, &height, &error));
+  g_assert_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT);
+  g_assert_true (g_str_has_prefix (error->message, path));
+  g_error_free (error);
+  test_dir_remove (dir);
+}
+
 /* An APP1 marker with the orientation as a number of @type, in the byte order of Intel. */
 static void
 add_exif (GByteArray *file, guint8 type, guint8 orientation)
@@ -382,6 +411,10 @@ main (int argc, char **argv)
   g_test_add_data_func ("/datasets/hostile-images/trailing/progressive", "progressive.jpg", test_trailing);
   g_test_add_data_func ("/datasets/hostile-images/trailing/png", "rgb.png", test_trailing);
   g_test_add_func ("/datasets/hostile-images/metadata", test_metadata);
+  g_test_add_data_func ("/datasets/hostile-images/first-look/jpeg", "baseline.jpg", test_first_look);
+  g_test_add_data_func ("/datasets/hostile-images/first-look/progressive", "progressive.jpg",
+                        test_first_look);
+  g_test_add_data_func ("/datasets/hostile-images/first-look/png", "rgb.png", test_first_look);
   g_test_add_func ("/datasets/hostile-images/exif", test_exif);
   return g_test_run ();
 }
