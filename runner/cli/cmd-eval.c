@@ -4,6 +4,7 @@
 
 #include "runner/cli/commands.h"
 
+#include "runner/base/atomic-file.h"
 #include "runner/base/error.h"
 #include "runner/base/signals.h"
 #include "runner/cli/common.h"
@@ -147,6 +148,14 @@ evaluate (RnJob *job, RnSplit split, const EvalConfig *config, Sinks *sinks, gbo
                          error);
 }
 
+/* Tries it and leaves nothing. */
+static gboolean
+can_write (const char *path, GError **error)
+{
+  g_autoptr (RnAtomicFile) file = path != NULL ? rn_atomic_file_new (path, error) : NULL;
+  return path == NULL || file != NULL;
+}
+
 static gboolean
 write_files (const Files *files, const char *checkpoint, const RnDataset *dataset, const RnEvaluation *result,
              GError **error)
@@ -172,6 +181,8 @@ run (RnNode *root, const char *checkpoint, const Files *files, GError **error)
 
   /* What cannot be written is said before the evaluation, which takes time. */
   const RnDataset *dataset = job->datasets[split];
+  if (!can_write (files->scores, error) || !can_write (files->pr_curve, error))
+    return FALSE;
   if (files->truth != NULL && !rn_truth_write (files->truth, dataset, error))
     return FALSE;
   if (files->detections != NULL

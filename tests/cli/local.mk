@@ -1,7 +1,8 @@
 check_PROGRAMS += \
-  tests/cli/test-configs tests/cli/test-infer tests/cli/test-messages tests/cli/test-pipeline tests/cli/test-program tests/cli/test-run-config
+  tests/cli/test-configs tests/cli/test-eval tests/cli/test-infer tests/cli/test-messages tests/cli/test-pipeline tests/cli/test-program tests/cli/test-run-config
 
 tests_cli_test_configs_SOURCES = tests/cli/test-configs.c
+tests_cli_test_eval_SOURCES = tests/cli/test-eval.c tests/cli/program.c tests/cli/program.h
 tests_cli_test_infer_SOURCES = tests/cli/test-infer.c tests/cli/program.c tests/cli/program.h
 tests_cli_test_messages_SOURCES = tests/cli/test-messages.c tests/cli/program.c tests/cli/program.h
 tests_cli_test_pipeline_SOURCES = tests/cli/test-pipeline.c tests/cli/program.c tests/cli/program.h
