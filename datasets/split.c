@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#define MAX_NAME 1024 /* bytes; a longer one would only fill the screen */
+
 void
 rn_split_free (RnSplit *split)
 {
@@ -76,6 +78,8 @@ fault_of (const char *name)
       return "has a control character";
   if (*name == '\0')
     return "names no image";
+  if (strlen (name) > MAX_NAME)
+    return "is longer than names of files can be";
   if (g_path_is_absolute (name) || (g_ascii_isalpha (name[0]) && name[1] == ':' && name[2] == '/'))
     return "is an absolute path; names are relative to JPEGImages";
   if (g_strv_contains ((const char *const *) parts, ".."))

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define MAX_PRINTED 4096 /* bytes */
+
 G_DEFINE_QUARK (rn_config_error, rn_config_error)
 G_DEFINE_QUARK (rn_data_error, rn_data_error)
 G_DEFINE_QUARK (rn_checkpoint_error, rn_checkpoint_error)
@@ -28,15 +30,18 @@ char *
 rn_printable (const char *text, gboolean lines)
 {
   g_autofree char *valid = g_utf8_make_valid (text, -1);
-  GString *line = g_string_sized_new (strlen (valid));
+  GString *line = g_string_new (NULL);
+  const char *c = valid;
 
-  for (const char *c = valid; *c != '\0'; c = g_utf8_next_char (c))
+  for (; *c != '\0' && line->len < MAX_PRINTED; c = g_utf8_next_char (c))
     {
       gunichar character = g_utf8_get_char (c);
       gboolean is_bad = g_unichar_iscntrl (character) && !(lines && character == '\n');
 
       g_string_append_unichar (line, is_bad ? '?' : character);
     }
+  if (*c != '\0')
+    g_string_append (line, "...");
   return g_string_free (line, FALSE);
 }
 

@@ -58,8 +58,8 @@ typedef enum
 int rn_error_exit_code (const GError *error);
 
 /*
- * @text fit for a terminal: '?' for each control character, U+FFFD for what is not UTF-8. With @lines, ends of
- * lines stay. (transfer full)
+ * @text fit for a terminal: '?' for each control character, U+FFFD for what is not UTF-8, and "..." for what
+ * follows 4,096 bytes. With @lines, ends of lines stay. (transfer full)
  */
 char *rn_printable (const char *text, gboolean lines);
 /* g_set_error for messages that quote a file's bytes: the whole message is made printable. */

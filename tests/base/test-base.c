@@ -49,6 +49,11 @@ test_printable (void)
   rn_set_error (&error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%d: \"%s\"", 3, "x\ty");
   g_assert_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT);
   g_assert_cmpstr (error->message, ==, "3: \"x?y\"");
+
+  g_autofree char *long_text = g_strnfill (1 << 20, 'x');
+  g_autofree char *cut = rn_printable (long_text, FALSE);
+  g_assert_cmpuint (strlen (cut), ==, 4096 + 3);
+  g_assert_true (g_str_has_suffix (cut, "xx..."));
 }
 
 static void
