@@ -83,13 +83,14 @@ save_index (void)
 static void
 make_folder (void)
 {
-  g_autofree char *folder = g_dir_make_tmp ("rn-fuzz-XXXXXX", NULL);
+  g_autofree char *folder = NULL;
   g_autoptr (GDir) dir = NULL;
   const char *name;
   int file;
 
   if (index_name != NULL)
     return;
+  folder = g_dir_make_tmp ("rn-fuzz-XXXXXX", NULL);
   g_assert_nonnull (folder);
   file = g_open (folder, O_RDONLY | O_DIRECTORY, 0);
   g_assert_cmpint (dup2 (file, FOLDER_FD), ==, FOLDER_FD);
