@@ -1,6 +1,7 @@
 check_PROGRAMS += \
-  tests/cli/test-configs tests/cli/test-eval tests/cli/test-infer tests/cli/test-messages tests/cli/test-pipeline tests/cli/test-program tests/cli/test-run-config
+  tests/cli/test-browse tests/cli/test-configs tests/cli/test-eval tests/cli/test-infer tests/cli/test-messages tests/cli/test-pipeline tests/cli/test-program tests/cli/test-run-config
 
+tests_cli_test_browse_SOURCES = tests/cli/test-browse.c tests/cli/program.c tests/cli/program.h
 tests_cli_test_configs_SOURCES = tests/cli/test-configs.c
 tests_cli_test_eval_SOURCES = tests/cli/test-eval.c tests/cli/program.c tests/cli/program.h
 tests_cli_test_infer_SOURCES = tests/cli/test-infer.c tests/cli/program.c tests/cli/program.h

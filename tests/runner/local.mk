@@ -1,6 +1,7 @@
 FAKE_TASK = tests/runner/fake-task.c tests/runner/fake-task.h
 
 check_PROGRAMS += \
+  tests/runner/test-browse \
   tests/runner/test-checkpoints \
   tests/runner/test-log-buffer \
   tests/runner/test-optimizer \
@@ -11,6 +12,8 @@ check_PROGRAMS += \
   tests/runner/test-safetensors \
   tests/runner/test-training
 
+tests_runner_test_browse_SOURCES = tests/runner/test-browse.c
+tests_runner_test_browse_LDADD = $(TEST_LIBS)
 tests_runner_test_checkpoints_SOURCES = tests/runner/test-checkpoints.c $(FAKE_TASK)
 tests_runner_test_checkpoints_LDADD = $(TEST_LIBS)
 tests_runner_test_log_buffer_SOURCES = tests/runner/test-log-buffer.c

@@ -175,15 +175,29 @@ remove_tree (const char *path)
   g_assert_cmpint (g_remove (path), ==, 0);
 }
 
+/* One size for each image, as the file says; and every choice of sizes and colours that can be drawn. */
+static const char one_size[] = "x_size=[96, 64]";
+static const char random_sizes[] =
+    "train_pipeline=[{type: LoadImageFromFile}, {type: LoadAnnotations}, {type: PhotoMetricDistortion}, "
+    "{type: "
+    "Expand, ratio_range: [1, 2]}, {type: MinIoURandomCrop}, {type: Resize, img_scale: [[96, 48], [128, "
+    "80]]}, "
+    "{type: RandomFlip, flip_ratio: 0.6, direction: [horizontal, vertical]}, {type: RandomCrop, crop_size: "
+    "[80, "
+    "96]}, {type: Normalize, mean: [120, 120, 120], std: [60, 60, 60]}, {type: Pad, size_divisor: 32}, "
+    "{type: "
+    "DefaultFormatBundle}, {type: Collect, keys: [img, gt_bboxes, gt_labels]}]";
+
+/* @override: one more value of the configuration. */
 static void
-test_same_bits (void)
+test_same_bits (gconstpointer override)
 {
-  static const char *const plain[] = { "custom_hooks=[{type: SignalHook, at: 0}]", NULL };
-  static const char *const killed[] = { "custom_hooks=[{type: SignalHook, at: " KILL_AT "}]", NULL };
-  static const char *const stopped[] = { "custom_hooks=[{type: SignalHook, at: " KILL_AT ", with: term}]",
-                                         NULL };
-  static const char *const no_workers[] = { "custom_hooks=[{type: SignalHook, at: 0}]",
-                                            "data.workers_per_gpu=0", NULL };
+  const char *const plain[] = { "custom_hooks=[{type: SignalHook, at: 0}]", override, NULL };
+  const char *const killed[] = { "custom_hooks=[{type: SignalHook, at: " KILL_AT "}]", override, NULL };
+  const char *const stopped[] = { "custom_hooks=[{type: SignalHook, at: " KILL_AT ", with: term}]", override,
+                                  NULL };
+  const char *const no_workers[] = { "custom_hooks=[{type: SignalHook, at: 0}]", "data.workers_per_gpu=0",
+                                     override, NULL };
   g_autoptr (GError) error = NULL;
   g_autofree char *top = g_dir_make_tmp ("rn-training-XXXXXX", &error);
   g_autofree char *data = g_build_filename (top, "data", NULL);
@@ -224,6 +238,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_assert_true (rn_hook_register (&rn_hook_desc_signal, NULL));
-  g_test_add_func ("/runner/training/same-bits", test_same_bits);
+  g_test_add_data_func ("/runner/training/same-bits", one_size, test_same_bits);
+  g_test_add_data_func ("/runner/training/same-bits/random-sizes", random_sizes, test_same_bits);
   return g_test_run ();
 }
