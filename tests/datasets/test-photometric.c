@@ -71,6 +71,24 @@ test_turns (void)
   g_assert_true (memcmp (dark, (guint8[3]){ 0, 255, 160 }, 3) == 0);
 }
 
+/* Many pixels at once come out as each alone. */
+static void
+test_many (void)
+{
+  enum
+  {
+    N = 1000
+  };
+  guint8 pixels[N * 3], alone[N * 3];
+
+  for (int i = 0; i < N * 3; i++)
+    pixels[i] = alone[i] = (guint8) (i * 167 + i / 256 * 31);
+  rn_photometric_apply (&golden_changes[8].change, pixels, N);
+  for (int i = 0; i < N; i++)
+    rn_photometric_apply (&golden_changes[8].change, alone + 3 * i, 1);
+  g_assert_cmpmem (pixels, sizeof pixels, alone, sizeof alone);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -78,5 +96,6 @@ main (int argc, char **argv)
   g_test_add_func ("/datasets/photometric/golden", test_golden);
   g_test_add_func ("/datasets/photometric/identity", test_identity);
   g_test_add_func ("/datasets/photometric/turns", test_turns);
+  g_test_add_func ("/datasets/photometric/many", test_many);
   return g_test_run ();
 }
