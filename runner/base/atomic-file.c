@@ -87,6 +87,26 @@ open_locked (const char *path)
     }
 }
 
+/*
+ * The rename would destroy a device or a pipe (`--out /dev/null` as root), and fail on a folder after all the
+ * work. Links in /dev may lead to a regular file, and are not to be replaced either.
+ */
+static gboolean
+check_target (const char *path, GError **error)
+{
+  g_autofree char *folder = g_path_get_dirname (path);
+  struct stat info;
+  gboolean is_there = stat (path, &info) == 0;
+
+  if ((!is_there || S_ISREG (info.st_mode)) && strcmp (folder, "/dev") != 0)
+    return TRUE;
+  g_set_error (error, G_FILE_ERROR,
+               is_there && S_ISDIR (info.st_mode) ? G_FILE_ERROR_ISDIR : G_FILE_ERROR_INVAL,
+               "%s: cannot write: %s", path,
+               is_there && S_ISDIR (info.st_mode) ? g_strerror (EISDIR) : "not a regular file");
+  return FALSE;
+}
+
 RnAtomicFile *
 rn_atomic_file_new (const char *path, GError **error)
 {
@@ -103,10 +123,9 @@ rn_atomic_file_new (const char *path, GError **error)
   file->failed = 0;
   file->used = 0;
 
-  if (g_file_test (path, G_FILE_TEST_IS_DIR)) /* else the rename would find it, after all the work */
+  if (!check_target (path, error))
     {
       g_clear_pointer (&file->temporary, g_free);
-      fail (file, EISDIR, "write", error);
       return NULL;
     }
   int code = injected (RN_ATOMIC_FILE_OPEN);

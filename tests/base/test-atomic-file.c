@@ -6,6 +6,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct
@@ -178,6 +179,23 @@ test_folder (void)
   g_assert_error (error, G_FILE_ERROR, G_FILE_ERROR_ISDIR);
 }
 
+/* What the rename would destroy: root can. */
+static void
+test_no_regular_file (Fixture *f, gconstpointer data)
+{
+  const char *const paths[] = { f->path, "/dev/null", "/dev/no-such-device" };
+
+  g_assert_cmpint (mkfifo (f->path, 0600), ==, 0);
+  for (gsize i = 0; i < G_N_ELEMENTS (paths); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_assert_null (rn_atomic_file_new (paths[i], &error));
+      g_assert_error (error, G_FILE_ERROR, G_FILE_ERROR_INVAL);
+      g_assert_nonnull (strstr (error->message, "not a regular file"));
+    }
+  g_assert_false (g_file_test (f->temporary, G_FILE_TEST_EXISTS));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -188,6 +206,7 @@ main (int argc, char **argv)
   g_test_add ("/atomic-file/faults", Fixture, NULL, set_up, test_faults, tear_down);
   g_test_add ("/atomic-file/failure-sticks", Fixture, NULL, set_up, test_failure_sticks, tear_down);
   g_test_add ("/atomic-file/leftover-and-lock", Fixture, NULL, set_up, test_leftover_and_lock, tear_down);
+  g_test_add ("/atomic-file/no-regular-file", Fixture, NULL, set_up, test_no_regular_file, tear_down);
   g_test_add_func ("/atomic-file/no-folder", test_no_folder);
   g_test_add_func ("/atomic-file/folder", test_folder);
   return g_test_run ();
