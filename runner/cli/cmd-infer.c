@@ -303,8 +303,13 @@ run (RnNode *root, char **arguments, const Options *options, guint *n_failed, GE
   if (infer == NULL || !open_output (&output, paths, error))
     return FALSE;
   rn_signals_install ();
-  if (!run_all (infer, &output, error)
-      || (output.json != NULL && !rn_atomic_file_commit (output.json, error)))
+  if (!run_all (infer, &output, error))
+    {
+      if (rn_signals_pending () != 0)
+        g_message ("stopped by a signal%s", output.json != NULL ? "; the JSON file is not written" : "");
+      return FALSE;
+    }
+  if (output.json != NULL && !rn_atomic_file_commit (output.json, error))
     return FALSE;
 
   *n_failed = n_folders + rn_infer_n_unreadable (infer) + output.n_failed;
