@@ -7,7 +7,8 @@
 #include "datasets/batch-shapes.h"
 #include "datasets/dataset-private.h"
 
-#define MAX_COVERS 3 /* of a group, where batches are single images */
+#define MAX_RANDOM_SIZES 512 /* of a group, above which their shapes are not worth listing */
+#define MAX_COVERS 3         /* of a group, where batches are single images */
 
 /* Images of one group that have one padded size. */
 typedef struct
@@ -181,6 +182,8 @@ shuffled_shapes (const RnSampler *sampler, const RnDataset *dataset, GArray *sha
 
   for (guint8 group = 0; group < RN_N_GROUPS; group++)
     sizes[group] = sizes_of_group (sampler, dataset, group, &exact, &random);
+  for (guint8 group = 0; group < RN_N_GROUPS; group++)
+    exact &= !random || sizes[group]->len <= MAX_RANDOM_SIZES;
   for (guint8 group = 0; group < RN_N_GROUPS && exact; group++)
     add_exact_shapes (sampler, group, sizes[group], shapes);
   if (!exact || (random && shapes->len > RN_MAX_RANDOM_SHAPES))

@@ -3,6 +3,7 @@
 #include "runner/browse.h"
 
 #include "boxes/assign.h"
+#include "datasets/image.h"
 #include "datasets/sample-view.h"
 #include "runner/base/error.h"
 #include "runner/draw/picture.h"
@@ -142,6 +143,13 @@ draw_boxes (const RnBrowse *browse, const RnSample *sample, RnPicture *picture)
 static gboolean
 draw (const RnBrowse *browse, const RnSample *sample, const char *path, GError **error)
 {
+  if (sample->width > RN_IMAGE_MAX_SIDE || sample->height > RN_IMAGE_MAX_SIDE)
+    {
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
+                   "%s: %dx%d after the transforms is too large for a picture", sample->meta->path,
+                   sample->width, sample->height);
+      return FALSE;
+    }
   g_autoptr (RnPicture) picture = rn_picture_new (sample->pixels, sample->width, sample->height);
   g_autofree char *caption =
       g_strdup_printf ("%s  %dx%d: %d boxes, %" G_GINT64_FORMAT " anchors", browse->sample.id, sample->width,
