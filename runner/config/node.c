@@ -182,8 +182,8 @@ set_error (const RnNode *node, RnConfigError code, GError **error, const char *f
                      || (n > n_dotted && strcmp (origin + n - n_dotted, dotted) == 0
                          && strchr (" -", origin[n - n_dotted - 1]) != NULL);
 
-  g_set_error (error, RN_CONFIG_ERROR, (int) code, "%s: %s%s%s", origin, is_said ? "" : dotted,
-               is_said ? "" : ": ", text);
+  rn_set_error (error, RN_CONFIG_ERROR, (int) code, "%s: %s%s%s", origin, is_said ? "" : dotted,
+                is_said ? "" : ": ", text);
 }
 
 gboolean
