@@ -45,6 +45,7 @@ int rn_fuzz_config (const guint8 *data, gsize size);
 int rn_fuzz_exif (const guint8 *data, gsize size);
 int rn_fuzz_jpeg (const guint8 *data, gsize size);
 int rn_fuzz_list (const guint8 *data, gsize size);
+int rn_fuzz_log (const guint8 *data, gsize size);
 int rn_fuzz_pickle (const guint8 *data, gsize size);
 int rn_fuzz_png (const guint8 *data, gsize size);
 int rn_fuzz_record (const guint8 *data, gsize size);

@@ -7,6 +7,7 @@ tests_fuzz_harnesses = \
   tests/fuzz/fuzz-exif.c \
   tests/fuzz/fuzz-image.c \
   tests/fuzz/fuzz-list.c \
+  tests/fuzz/fuzz-log.c \
   tests/fuzz/fuzz-pickle.c \
   tests/fuzz/fuzz-record.c \
   tests/fuzz/fuzz-safetensors.c \
@@ -19,6 +20,7 @@ tests_fuzz_harnesses = \
 
 EXTRA_DIST += \
   tests/fuzz/corpus/cache/names-cut-off \
+  tests/fuzz/corpus/config/reference-over-lines \
   tests/fuzz/seeds/detector-old.pth \
   tests/fuzz/seeds/detector.pkl \
   tests/fuzz/seeds/detector.pth \
@@ -44,7 +46,7 @@ tests_fuzz_fuzz_LDADD = $(TEST_LIBS)
 
 # Each reader for FUZZ_SECONDS; what it finds is left in fuzz-build/found/.
 FUZZ_SECONDS = 60
-FUZZ_READERS = xml jpeg png exif config list cache safetensors record weights pickle
+FUZZ_READERS = xml jpeg png exif config list cache safetensors record weights pickle log
 FUZZ_FLAGS = -rss_limit_mb=1024 -malloc_limit_mb=512 -timeout=5 -max_len=16384 -print_final_stats=1
 fuzz:
 	$(MKDIR_P) fuzz-build/found

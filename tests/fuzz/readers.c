@@ -18,6 +18,7 @@ const RnFuzzReader *const rn_fuzz_readers[] = {
   &rn_fuzz_reader_record,
   &rn_fuzz_reader_weights,
   &rn_fuzz_reader_pickle,
+  &rn_fuzz_reader_log,
   NULL,
 };
 /* clang-format on */
