@@ -23,7 +23,7 @@ typedef struct
 struct _RnApEval
 {
   int num_classes;
-  float iou_thr;
+  double iou_thr;
   RnApMode mode;
   Class *classes;
   GArray *detections, *gts, *difficults, *verdicts; /* of one image and class */
@@ -46,7 +46,7 @@ compare_hits (const void *pa, const void *pb)
 
 void
 rn_ap_match (const RnDetection *detections, int n_detections, const RnBox *gts, int n_gts,
-             const RnBox *difficults, int n_difficults, float iou_thr, RnApVerdict *verdicts)
+             const RnBox *difficults, int n_difficults, double iou_thr, RnApVerdict *verdicts)
 {
   g_autofree int *order = g_new (int, n_detections);
   g_autofree gboolean *is_taken = g_new0 (gboolean, n_gts);
@@ -73,7 +73,7 @@ rn_ap_match (const RnDetection *detections, int n_detections, const RnBox *gts, 
         }
 
       RnApVerdict *verdict = &verdicts[order[i]];
-      if (best < 0 || best_iou < iou_thr)
+      if (best < 0 || (double) best_iou < iou_thr)
         *verdict = RN_AP_FALSE;
       else if (best >= n_gts)
         *verdict = RN_AP_IGNORED;
@@ -86,7 +86,7 @@ rn_ap_match (const RnDetection *detections, int n_detections, const RnBox *gts, 
 }
 
 RnApEval *
-rn_ap_eval_new (int num_classes, float iou_thr, RnApMode mode)
+rn_ap_eval_new (int num_classes, double iou_thr, RnApMode mode)
 {
   RnApEval *eval = g_new0 (RnApEval, 1);
 
@@ -287,7 +287,7 @@ rn_ap_eval_finish (RnApEval *eval, RnApClass *table)
           n_with_gts++;
         }
       if (table != NULL)
-        table[c] = (RnApClass) { class->n_gts, n, n > 0 ? points[n - 1].recall : 0, ap };
+        table[c] = (RnApClass){ class->n_gts, n, n > 0 ? points[n - 1].recall : 0, ap };
     }
   return n_with_gts > 0 ? sum / n_with_gts : 0;
 }

@@ -26,10 +26,10 @@ typedef enum
 
 typedef struct
 {
-  int64_t n_gts;  /* without difficult ones */
+  int64_t n_gts; /* without difficult ones */
   int64_t n_dets;
-  double recall;  /* of all detections */
-  float ap;       /* 0 without ground truth */
+  double recall; /* of all detections */
+  float ap;      /* 0 without ground truth */
 } RnApClass;
 
 /* Boxes of one image in pixels of the original, 0-based inclusive corners. Lent. */
@@ -52,7 +52,8 @@ gboolean rn_ap_image_check (const RnApImage *image, int num_classes, GError **er
  * rn_ap_match:
  * @detections, @n_detections: of one image and one class
  * @gts, @n_gts, @difficults, @n_difficults: ground truth of this image and class
- * @iou_thr: an IoU (legacy, see rn_box_iou) from here on is a hit
+ * @iou_thr: an IoU (legacy, see rn_box_iou) from here on is a hit; a float32 IoU of 0.7 does not reach the
+ * double 0.7, as in MMDetection with NumPy 1
  * @verdicts: [n_detections]
  *
  * In the order of descending score, the earlier on ties: each looks at the box that it overlaps most, the
@@ -60,13 +61,13 @@ gboolean rn_ap_image_check (const RnApImage *image, int num_classes, GError **er
  * false.
  */
 void rn_ap_match (const RnDetection *detections, int n_detections, const RnBox *gts, int n_gts,
-                  const RnBox *difficults, int n_difficults, float iou_thr, RnApVerdict *verdicts);
+                  const RnBox *difficults, int n_difficults, double iou_thr, RnApVerdict *verdicts);
 
 /* Collects the images of an evaluation. */
 typedef struct _RnApEval RnApEval;
 
 /* @iou_thr: usually 0.5 */
-RnApEval *rn_ap_eval_new (int num_classes, float iou_thr, RnApMode mode);
+RnApEval *rn_ap_eval_new (int num_classes, double iou_thr, RnApMode mode);
 void rn_ap_eval_free (RnApEval *eval);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnApEval, rn_ap_eval_free)
 

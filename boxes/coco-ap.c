@@ -233,7 +233,7 @@ match (Scratch *s, Area range, int t, Found *found)
   for (guint d = 0; d < s->order->len; d++)
     {
       RnBox box = g_array_index (s->detections, RnDetection, g_array_index (s->order, int, d)).box;
-      int best = best_gt (s, d, MIN (iou_thr (t), 1 - 1e-10));
+      int best = best_gt (s, d, iou_thr (t));
       guint16 bit = (guint16) (1U << t);
 
       if (best >= 0)

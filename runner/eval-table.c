@@ -130,6 +130,9 @@ rn_evaluation_table (const RnEvaluation *evaluation, const char *const *class_na
         g_string_append_printf (text, "---------------iou_thr: %g---------------\n", score->iou_thr);
       append_table (text, score, class_names);
     }
+  if (evaluation->scores->len > 1)
+    g_string_append_printf (text, "mAP, the mean of the %u thresholds: %.3f\n", evaluation->scores->len,
+                            evaluation->map);
   if (evaluation->bbox != NULL)
     append_bbox (text, evaluation->bbox);
   g_string_truncate (text, text->len - 1); /* the last newline */

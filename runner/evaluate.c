@@ -221,7 +221,7 @@ rn_evaluate (RnPrograms *programs, const RnDataset *dataset, RnLoader *loader, c
   const Evals evals = { voc, coco };
 
   for (gsize i = 0; options->metrics & RN_METRIC_MAP && i < options->n_iou_thrs; i++)
-    g_ptr_array_add (voc, rn_ap_eval_new (n_classes, (float) options->iou_thrs[i], mode));
+    g_ptr_array_add (voc, rn_ap_eval_new (n_classes, options->iou_thrs[i], mode));
   if (!run_all (programs, dataset, loader, &evals, func, user_data, error))
     return FALSE;
   finish_voc (&evals, options, n_classes, result);

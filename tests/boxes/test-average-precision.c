@@ -115,6 +115,23 @@ test_legacy_half (void)
   g_assert_cmpint (verdict, ==, RN_AP_TRUE);
 }
 
+/* IoU 7/10 in float32 is below the double 0.7, and 6/10 above 0.6: MMDetection compares them in double. */
+static void
+test_threshold_type (void)
+{
+  const RnBox gt = { 0, 0, 9, 9 };
+  const RnDetection seven = { { 0, 0, 9, 6 }, 0.9f, 0 }, six = { { 0, 0, 9, 5 }, 0.9f, 0 };
+  RnApVerdict verdict;
+
+  g_assert_cmpfloat (rn_box_iou (seven.box, gt, TRUE), ==, 0.7f);
+  rn_ap_match (&seven, 1, &gt, 1, NULL, 0, 0.7, &verdict);
+  g_assert_cmpint (verdict, ==, RN_AP_FALSE);
+  rn_ap_match (&seven, 1, &gt, 1, NULL, 0, 0.65, &verdict);
+  g_assert_cmpint (verdict, ==, RN_AP_TRUE);
+  rn_ap_match (&six, 1, &gt, 1, NULL, 0, 0.6, &verdict);
+  g_assert_cmpint (verdict, ==, RN_AP_TRUE);
+}
+
 /* Of two boxes at the same place a detection finds the normal one, or the first; the next finds it again. */
 static void
 test_ties (void)
@@ -259,6 +276,7 @@ main (int argc, char **argv)
   g_test_add_func ("/boxes/average-precision/worked", test_worked);
   g_test_add_func ("/boxes/average-precision/tenths", test_tenths);
   g_test_add_func ("/boxes/average-precision/legacy-half", test_legacy_half);
+  g_test_add_func ("/boxes/average-precision/threshold-type", test_threshold_type);
   g_test_add_func ("/boxes/average-precision/ties", test_ties);
   g_test_add_func ("/boxes/average-precision/upstream", test_upstream);
   g_test_add_func ("/boxes/average-precision/golden", test_golden);
