@@ -30,7 +30,7 @@ find_best (const RnLogSeries *series, int sign)
       if (isnan (point.value) || (sign > 0 && point.value < 0))
         continue;
       if (!best.exists || sign * point.value > sign * best.point.value)
-        best = (Found){ TRUE, point };
+        best = (Found) { TRUE, point };
     }
   return best;
 }
