@@ -26,7 +26,7 @@ typedef struct
   double best_score; /* -INFINITY: none yet */
   char *best_name;   /* file in the work dir, or NULL */
   gint64 draw;
-  gint64 owed;       /* number of the epoch or iteration whose evaluation was broken off; -1: none */
+  gint64 owed; /* number of the epoch or iteration whose evaluation was broken off; -1: none */
 } EvalHook;
 
 static const char *const mode_names[] = { "auto", "11points", "area", NULL }; /* RnEvalMode */
@@ -71,7 +71,8 @@ check_save_best (EvalHook *self, GError **error)
     }
   g_autofree char *all = g_strjoinv (", ", names);
   return rn_node_error (rn_node_get (self->hook.config, "save_best"), error,
-                        "no score \"%s\"; with this metric and iou_thr there are auto, %s", self->save_best, all);
+                        "no score \"%s\"; with this metric and iou_thr there are auto, %s", self->save_best,
+                        all);
 }
 
 static gboolean
@@ -159,8 +160,7 @@ static gboolean
 evaluate (EvalHook *self, RnRunner *runner, gint64 epoch, gint64 iter, GError **error)
 {
   gint64 n = self->by_epoch ? epoch : iter;
-  g_autofree char *stage =
-      g_strdup_printf ("%s_%" G_GINT64_FORMAT, self->by_epoch ? "epoch" : "iter", n);
+  g_autofree char *stage = g_strdup_printf ("%s_%" G_GINT64_FORMAT, self->by_epoch ? "epoch" : "iter", n);
   g_autofree char *draw_dir = g_build_filename (rn_runner_work_dir (runner), "vis", stage, NULL);
   RnEvalOptions options = {
     .metrics = self->metrics,

@@ -18,16 +18,16 @@ typedef enum
   RN_BOX_THIN,   /* anchors */
 } RnBoxStyle;
 
-/* Copies @pixels [height, width, 3] RGB. The picture is enlarged by a whole factor when the image is too small
- * for text. */
+/* Copies @pixels [height, width, 3] RGB. The picture is enlarged by a whole factor when the image is too
+ * small for text. */
 RnPicture *rn_picture_new (const guint8 *pixels, int width, int height);
 void rn_picture_free (RnPicture *picture);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnPicture, rn_picture_free)
 
 /*
  * A box in pixels of the image (x1 y1 x2 y2, not integers, may reach outside) in the colour of class
- * @color_index (any integer); @label (nullable) is drawn beside it, inside the picture. Text that is not UTF-8
- * is made valid.
+ * @color_index (any integer); @label (nullable) is drawn beside it, inside the picture. Text that is not
+ * UTF-8 is made valid.
  */
 void rn_picture_box (RnPicture *picture, const float box[4], int color_index, RnBoxStyle style,
                      const char *label);
