@@ -87,7 +87,8 @@ typedef struct
 } RnEvalOptions;
 
 /* The value of `metric:`, a list of names. @map: the map that holds the key, for errors. */
-RN_API gboolean rn_metrics_parse (const char *const *names, const RnNode *map, guint *metrics, GError **error);
+RN_API gboolean rn_metrics_parse (const char *const *names, const RnNode *map, guint *metrics,
+                                  GError **error);
 /* Names of the scores of an evaluation, the one that `save_best: auto` means first. (transfer full) */
 RN_API char **rn_metrics_score_names (guint metrics, const double *iou_thrs, gsize n_iou_thrs);
 /* The scores under these names. AP50 has three digits, as in MMDetection. */

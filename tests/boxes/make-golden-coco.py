@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Writes golden-coco.h: what pycocotools makes of random and crafted detections, for test-coco-ap.c.
 
-    python3 tests/boxes/make-golden-coco.py > tests/boxes/golden-coco.h     (made with pycocotools 2.0, NumPy 2.4)
+    python3 tests/boxes/make-golden-coco.py > tests/boxes/golden-coco.h
+
+Made with pycocotools 2.0 and NumPy 2.4.
 
 Coordinates are multiples of a quarter and scores of 1/32, so that there are ties and overlaps that meet a
 threshold exactly. Difficult boxes are ignored as `ignore` and `iscrowd` 0; COCOeval takes the flag from
@@ -27,7 +29,7 @@ class Eval(COCOeval):
 
 
 def evaluate(n_images, n_classes, dets, gts):
-    """dets: rows of image, label, x1, y1, x2, y2, score; gts: ..., difficult. Returns stats and AP per class."""
+    """dets: rows of image, label, x1, y1, x2, y2, score; gts: ..., difficult. Gives stats and AP per class."""
     def box(r):
         return [float(r[2]), float(r[3]), float(r[4]) - float(r[2]), float(r[5]) - float(r[3])]
 
@@ -36,8 +38,8 @@ def evaluate(n_images, n_classes, dets, gts):
     annotations = []
     for r in sorted(gts, key=lambda r: r[6]):  # normal ones first
         b = box(r)
-        annotations.append({"id": len(annotations) + 1, "image_id": int(r[0]), "category_id": int(r[1]), "bbox": b,
-                            "area": b[2] * b[3], "iscrowd": 0, "difficult": int(r[6])})
+        annotations.append({"id": len(annotations) + 1, "image_id": int(r[0]), "category_id": int(r[1]),
+                            "bbox": b, "area": b[2] * b[3], "iscrowd": 0, "difficult": int(r[6])})
     results = [{"image_id": int(r[0]), "category_id": int(r[1]), "bbox": box(r), "score": float(r[6])}
                for r in dets]
     with contextlib.redirect_stdout(io.StringIO()):
@@ -85,15 +87,16 @@ def random_case(seed, n_images, n_classes, n_gts, n_extra, difficult, sizes):
 
 
 def crafted():
-    """Exact overlaps, doubles, areas on the borders of the ranges, more than 100 detections, empty classes."""
+    """Exact overlaps, doubles, areas on the borders of the ranges, over 100 detections, empty classes."""
     d, g = [], []
-    g += [[0, 0, 0, 0, 10, 10, 0], [0, 0, 0, 0, 10, 20, 0], [0, 0, 100, 0, 132, 32, 0], [0, 0, 100, 100, 196, 196, 0]]
-    d += [[0, 0, 0, 0, 10, 20, .5], [0, 0, 0, 0, 10, 10, .5], [0, 0, 0, 0, 10, 15, .5], [0, 0, 100, 0, 132, 16, .75],
-          [0, 0, 100, 0, 132, 32, .25], [0, 0, 100, 100, 196, 196, 1], [0, 0, 100, 100, 196, 196, 1]]
+    g += [[0, 0, 0, 0, 10, 10, 0], [0, 0, 0, 0, 10, 20, 0], [0, 0, 100, 0, 132, 32, 0],
+          [0, 0, 100, 100, 196, 196, 0]]
+    d += [[0, 0, 0, 0, 10, 20, .5], [0, 0, 0, 0, 10, 10, .5], [0, 0, 0, 0, 10, 15, .5],
+          [0, 0, 100, 0, 132, 16, .75], [0, 0, 100, 0, 132, 32, .25], [0, 0, 100, 100, 196, 196, 1], [0, 0, 100, 100, 196, 196, 1]]
     g += [[1, 1, 10, 10, 50, 50, 1], [1, 1, 12, 10, 50, 50, 0], [1, 1, 200, 200, 260, 260, 1]]
     d += [[1, 1, 10, 10, 50, 50, .9375], [1, 1, 10, 10, 50, 49, .875], [1, 1, 11, 10, 50, 50, .5],
           [1, 1, 200, 200, 260, 260, .75], [1, 1, 200, 200, 260, 259, .625]]
-    # A class with more than 100 detections: the best one of all comes late, and one that would hit is the 101st.
+    # A class with more than 100 detections: the best one comes late, and one that would hit is the 101st.
     g += [[2, 2, 10, 10, 20, 20, 0], [2, 2, 30, 30, 130, 130, 0], [2, 2, 7, 7, 47, 47, 0]]
     d += [[2, 2, 200 + i, 200, 210 + i, 210, .5] for i in range(99)]
     d += [[2, 2, 7, 7, 47, 47, .5]] + [[2, 2, 200 + i, 300, 210 + i, 310, .5] for i in range(9)]
@@ -114,7 +117,8 @@ def emit(name, case):
     for kind, rows in (("dets", dets), ("gts", gts)):
         print("static const CocoRow coco_%s_%s[] = {" % (name, kind))
         for r in rows or [[0] * 7]:
-            print("  { %d, %d, { %s }, %s }," % (r[0], r[1], ", ".join(number(v) for v in r[2:6]), number(r[6])))
+            corners = ", ".join(number(v) for v in r[2:6])
+            print("  { %d, %d, { %s }, %s }," % (r[0], r[1], corners, number(r[6])))
         print("};")
     for kind, values in (("stats", stats), ("class", per_class)):
         print("static const double coco_%s_%s[] = {" % (name, kind))
