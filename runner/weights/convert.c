@@ -349,7 +349,7 @@ rn_weights_list (const RnWeights *weights)
   for (guint i = 0; i < rn_weights_size (weights); i++)
     {
       const RnWeight *weight = rn_weights_get (weights, i);
-      g_autofree char *name = g_utf8_make_valid (weight->name, -1);
+      g_autofree char *name = rn_printable (weight->name, FALSE);
       g_string_append_printf (text, "%-*s %-5s ", NAME_WIDTH, name, weight->type);
       for (int d = 0; d < weight->rank; d++)
         g_string_append_printf (text, "%s%" G_GINT64_FORMAT, d > 0 ? "x" : "", weight->dims[d]);
