@@ -52,8 +52,8 @@ interpolate_row (const guint8 *row, int src_width, const Tap *taps, int width, g
 {
   const guint64 mask = (1 << (LANE - 4)) - 1;
 
-  for (int x = 0; x < src_width; x++)
-    spare[x] = spread (row + CHANNELS * x);
+  for (int x = 0; x < src_width; x++, row += CHANNELS)
+    spare[x] = spread (row);
   spare[src_width] = spare[src_width - 1]; /* beyond the last column, with weight 0 */
   for (int x = 0; x < width; x++, out += CHANNELS)
     {
@@ -92,7 +92,7 @@ halve (const guint8 *src, int src_width, guint8 *dst, int dst_width, int dst_hei
     {
       const guint8 *row = src + 2 * (gsize) y * pitch;
 
-      for (int x = 0; x < dst_width; x++, row += 2 * CHANNELS)
+      for (int x = 0; x < dst_width; x++, row += (gsize) 2 * CHANNELS)
         for (int c = 0; c < CHANNELS; c++)
           *dst++ =
               (guint8) ((row[c] + row[c + CHANNELS] + row[c + pitch] + row[c + CHANNELS + pitch] + 2) >> 2);
@@ -123,7 +123,7 @@ rn_resize_bilinear (const guint8 *src, int src_width, int src_height, guint8 *ds
 
   taps = g_new (Tap, dst_width);
   spare = g_new (guint64, (gsize) src_width + 1);
-  memory = g_new (gint16, 2 * (gsize) n);
+  memory = g_new0 (gint16, 2 * (gsize) n);
   rows[0] = memory;
   rows[1] = memory + n;
   for (int x = 0; x < dst_width; x++)

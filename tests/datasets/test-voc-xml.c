@@ -28,6 +28,15 @@ parse_one (const char *text, gsize size)
 }
 
 static void
+check_box (const float box[4], float x1, float y1, float x2, float y2)
+{
+  g_assert_cmpfloat (box[0], ==, x1);
+  g_assert_cmpfloat (box[1], ==, y1);
+  g_assert_cmpfloat (box[2], ==, x2);
+  g_assert_cmpfloat (box[3], ==, y2);
+}
+
+static void
 expect_refusal (const char *text, gsize size, const char *message)
 {
   g_auto (RnVocAnnotation) annotation;
@@ -103,7 +112,7 @@ test_tools (void)
 
   g_assert_cmpstr (object.name, ==, "traffic light & co!");
   g_assert_false (object.difficult);
-  g_assert_true (memcmp (object.box, (float[4]){ 9, 19, 29, 39 }, sizeof object.box) == 0);
+  check_box (object.box, 9, 19, 29, 39);
 }
 
 /* Objects stay in the file's order, equal ones too. */
@@ -229,8 +238,8 @@ test_reversed (void)
       g_test_assert_expected_messages ();
       rn_dataset_ground_truth (dataset, 0, &truth);
       g_assert_cmpint (truth.n, ==, 2);
-      g_assert_true (memcmp (truth.boxes[0], (float[4]){ 20, 10, 40, 30 }, sizeof (float[4])) == 0);
-      g_assert_true (memcmp (truth.boxes[1], (float[4]){ 0, 1, 19, 8 }, sizeof (float[4])) == 0);
+      check_box (truth.boxes[0], 20, 10, 40, 30);
+      check_box (truth.boxes[1], 0, 1, 19, 8);
     }
   test_dir_remove (dir);
 }
