@@ -2,6 +2,8 @@
 
 #include "runner/report.h"
 
+#include "runner/base/error.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -179,7 +181,7 @@ rn_report_text (const RnRunLog *log)
 {
   GString *text = g_string_new (NULL);
   const RnLogSeries *memory = rn_log_find (log->train, "memory");
-  g_autofree char *path = g_utf8_make_valid (log->path, -1);
+  g_autofree char *path = rn_printable (log->path, FALSE);
 
   g_string_append_printf (text, "%s\n", path);
   append_iterations (text, log);

@@ -123,7 +123,8 @@ note (Reader *reader, const char *format, ...)
   if (++reader->n_notes > MAX_NOTES)
     return;
   va_start (args, format);
-  g_autofree char *text = g_strdup_vprintf (format, args);
+  g_autofree char *raw = g_strdup_vprintf (format, args);
+  g_autofree char *text = rn_printable (raw, FALSE);
   va_end (args);
   g_ptr_array_add (reader->log->notes,
                    g_strdup_printf ("%s:%" G_GINT64_FORMAT ": %s", reader->path, reader->line, text));
@@ -140,7 +141,7 @@ read_meta (Reader *reader, const RnRecord *record)
   if (max_iters > 0)
     log->max_iters = max_iters;
   if (log->started == NULL && started != NULL)
-    log->started = g_utf8_make_valid (started, -1);
+    log->started = rn_printable (started, FALSE);
 }
 
 /* The first line with numbers: from here on this file replaces the ones before. */
@@ -191,10 +192,11 @@ read_numbers (Reader *reader, const RnRecord *record, GPtrArray *all)
       if (strcmp (name, "iter") == 0
           || (rn_record_float (record, name, 0) == 0 && rn_record_float (record, name, 1) == 1))
         continue;
-      RnLogSeries *series = get_series (all, name);
+      g_autofree char *shown = rn_printable (name, FALSE); /* it will be printed */
+      RnLogSeries *series = get_series (all, shown);
       if (series == NULL)
         {
-          note (reader, "\"%s\" is left out: there are more than %d names", name, MAX_SERIES);
+          note (reader, "\"%s\" is left out: there are more than %d names", shown, MAX_SERIES);
           break;
         }
       double value = rn_record_float (record, name, 0);
