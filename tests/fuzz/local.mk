@@ -21,6 +21,7 @@ tests_fuzz_harnesses = \
 EXTRA_DIST += \
   tests/fuzz/corpus/cache/names-cut-off \
   tests/fuzz/corpus/config/reference-over-lines \
+  tests/fuzz/corpus/log/names-that-act \
   tests/fuzz/seeds/detector-old.pth \
   tests/fuzz/seeds/detector.pkl \
   tests/fuzz/seeds/detector.pth \

@@ -33,6 +33,9 @@ typedef enum
   AS_BASE,       /* named by a configuration */
   AS_CHECKPOINT, /* of eval */
   AS_RESUME,
+  AS_WEIGHTS, /* where training starts: load_from */
+  AS_CONVERTED,
+  AS_LOG, /* of report */
   AS_LIST,
   AS_IMAGE,
   AS_XML,
@@ -187,6 +190,13 @@ run_role (Role role)
     case AS_RESUME:
       return run_limited (
           (const char *const[]){ "train", paths.config, "--work-dir", work, "--resume-from", bad, NULL });
+    case AS_WEIGHTS:
+      return run_limited (
+          (const char *const[]){ "train", paths.config, "--work-dir", work, "--set", "load_from=bad", NULL });
+    case AS_CONVERTED:
+      return run_limited ((const char *const[]){ "convert", bad, "converted.pth", NULL });
+    case AS_LOG:
+      return run_limited ((const char *const[]){ "report", bad, NULL });
     case AS_PHOTO:
       return run_limited (
           (const char *const[]){ "infer", paths.config, paths.checkpoint, bad, "--out", "shown", NULL });
@@ -198,7 +208,19 @@ run_role (Role role)
 static const char *
 command_of (Role role)
 {
-  return role == AS_CHECKPOINT ? "runner eval: " : role == AS_PHOTO ? "runner infer: " : "runner train: ";
+  switch (role)
+    {
+    case AS_CHECKPOINT:
+      return "runner eval: ";
+    case AS_CONVERTED:
+      return "runner convert: ";
+    case AS_LOG:
+      return "runner report: ";
+    case AS_PHOTO:
+      return "runner infer: ";
+    default:
+      return "runner train: ";
+    }
 }
 
 /* One line that says what is wrong; of many photographs each gets a warning before it. */
@@ -237,13 +259,16 @@ test_no_files (void)
   static const struct
   {
     const char *name;
-    int empty, folder, pipe; /* exit codes */
+    int empty, folder, pipe; /* exit codes; 0: is read */
     const char *empty_words;
   } roles[N_ROLES] = {
     [AS_CONFIG] = { "config", 2, 2, 2, "has no" },
     [AS_BASE] = { "base", 2, 2, 2, "has no" },
     [AS_CHECKPOINT] = { "checkpoint", 1, 2, 2, "empty" },
     [AS_RESUME] = { "resume", 1, 2, 2, "" },
+    [AS_WEIGHTS] = { "weights", 1, 2, 2, "empty" },
+    [AS_CONVERTED] = { "converted", 1, 2, 2, "empty" },
+    [AS_LOG] = { "log", 0, 2, 2, "" },
     [AS_LIST] = { "list", 1, 1, 1, "" },
     [AS_IMAGE] = { "image", 1, 2, 2, "empty file" },
     [AS_XML] = { "xml", 1, 1, 1, ":1: " },
@@ -258,7 +283,8 @@ test_no_files (void)
 
       g_remove (path);
       save (path, "", 0);
-      refuse (role, roles[role].name, roles[role].empty, roles[role].empty_words);
+      if (roles[role].empty != 0)
+        refuse (role, roles[role].name, roles[role].empty, roles[role].empty_words);
       g_remove (path);
       g_assert_cmpint (g_mkdir (path, 0700), ==, 0);
       refuse (role, roles[role].name, roles[role].folder, "");
@@ -308,6 +334,10 @@ static const Case cases[] = {
   { "resume-shape-overflow", AS_RESUME, bad_shape_overflow, 1, "no sound shape" },
   { "zip-bomb", AS_CHECKPOINT, bad_zip_bomb, 1, "claims to expand" },
   { "zip-out-of-folder", AS_CHECKPOINT, bad_zip_up, 1, "" },
+  { "converted-zip-bomb", AS_CONVERTED, bad_zip_bomb, 1, "claims to expand" },
+  { "converted-os.system", AS_CONVERTED, bad_old_system, 1, "refuses os.system" },
+  { "weights-offsets-outside", AS_WEIGHTS, bad_offsets_outside, 1, "does not lie inside the file" },
+  { "weights-os.system", AS_WEIGHTS, bad_zip_system, 1, "refuses os.system" },
   { "zip-cut-off", AS_CHECKPOINT, bad_zip_cut, 1, "zip" },
   { "os.system", AS_CHECKPOINT, bad_zip_system, 1, "refuses os.system" },
   { "os.system-4", AS_CHECKPOINT, bad_zip_system_4, 1, "refuses posix.system" },
