@@ -143,10 +143,10 @@ add_image (Voc *voc, int64_t item, const char *id, const char *path, int width, 
     }
   if (annotation->width > 0 && annotation->height > 0
       && (annotation->width != width || annotation->height != height))
-    note (voc, FOUND_SIZE, "%s: the XML says %d x %d, the image is %d x %d%s; the image's size counts", path,
+    note (voc, FOUND_SIZE, "%s: the XML says %d x %d, the image is %d x %d; the image's size counts%s", path,
           annotation->width, annotation->height, width, height,
           annotation->width == height && annotation->height == width
-              ? " once turned as its EXIF data says: were the boxes drawn before?"
+              ? "; were the boxes drawn before it was turned (EXIF)?"
               : "");
   image->width = width;
   image->height = height;

@@ -147,8 +147,9 @@ expect_findings (void)
 {
   g_test_expect_message ("rn-data", G_LOG_LEVEL_WARNING, "*boxes.xml: a box (5 5 5 20) dropped*");
   g_test_expect_message ("rn-data", G_LOG_LEVEL_WARNING, "*boxes.xml: a box (81 1 99 20) dropped*");
-  g_test_expect_message ("rn-data", G_LOG_LEVEL_WARNING,
-                         "*size.jpg: the XML says 50 x 70, the image is 70 x 50*");
+  g_test_expect_message (
+      "rn-data", G_LOG_LEVEL_WARNING,
+      "*size.jpg: the XML says 50 x 70, the image is 70 x 50; *counts; *before it was turned*");
   g_test_expect_message ("rn-data", G_LOG_LEVEL_WARNING, "*2 boxes*dropped*");
   g_test_expect_message ("rn-data", G_LOG_LEVEL_WARNING, "*1 images of another size*");
   g_test_expect_message ("rn-data", G_LOG_LEVEL_MESSAGE, "*left out: zebra (1)*");
@@ -293,6 +294,50 @@ test_set_classes (void)
   test_dir_remove (dir);
 }
 
+/* A name that nearly is a class is a mistake, other names are a choice; so is a class that is never seen. */
+static void
+test_set_near_names (void)
+{
+  static const struct
+  {
+    const char *classes;
+    GLogLevelFlags level;
+    const char *others, *unused; /* messages; NULL: none */
+  } cases[] = {
+    { "[dog, cat]", G_LOG_LEVEL_WARNING, "*left out: Dog (2), bird (1); is Dog (2) meant to be dog?", NULL },
+    { "[cat, birds]", G_LOG_LEVEL_WARNING, "*Dog (2), bird (1), dog (1); is bird (1) meant to be birds?",
+      "*without an object*: birds" },
+    { "[cat, bird, truck]", G_LOG_LEVEL_MESSAGE, "*left out: Dog (2), dog (1)",
+      "*without an object*: truck" },
+    { "[cat, Dog, bird, dog]", 0, NULL, NULL },
+  };
+  char *dir = test_dir_new ();
+
+  test_write_image (dir, "x", 80, 60);
+  test_write_xml (
+      dir, "x", 80, 60,
+      TEST_OBJECT ("Dog", "0", "1", "1", "20", "20") TEST_OBJECT ("Dog", "0", "1", "1", "30", "20")
+          TEST_OBJECT ("dog", "0", "1", "1", "9", "9") TEST_OBJECT ("cat", "0", "1", "1", "9", "9")
+              TEST_OBJECT ("bird", "0", "1", "1", "9", "9"));
+  test_write (dir, "list.txt", "x", -1);
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autofree char *keys = g_strdup_printf (
+          "type: VOCDataset, ann_file: list.txt, img_prefix: ., classes: %s", cases[i].classes);
+      g_autoptr (RnDataset) dataset = NULL;
+      GError *error = NULL;
+
+      if (cases[i].others != NULL)
+        g_test_expect_message ("rn-data", cases[i].level, cases[i].others);
+      if (cases[i].unused != NULL)
+        g_test_expect_message ("rn-data", G_LOG_LEVEL_MESSAGE, cases[i].unused);
+      dataset = open_tree (dir, keys, (RnDatasetOptions){ 0 }, &error);
+      g_assert_no_error (error);
+      g_test_assert_expected_messages ();
+    }
+  test_dir_remove (dir);
+}
+
 static void
 test_set_ap_mode (void)
 {
@@ -349,6 +394,7 @@ test_set_refusals (void)
     { "type: VOCDataset, ann_file: noxml.txt, img_prefix: .", 0, 0, "noxml.xml", FALSE,
       RN_DATA_ERROR_MISSING },
     { GOOD, 0, 0, "seen: a (1), b (1)", FALSE, RN_DATA_ERROR_EMPTY },
+    { GOOD ", classes: [B]", 0, 0, "or to auto; is b (1) meant to be B?", FALSE, RN_DATA_ERROR_EMPTY },
     { GOOD ", classes: [x]", 0, 0, "test.yaml:", FALSE, RN_DATA_ERROR_EMPTY }, /* where they are */
     { "type: VOCDataset, ann_file: empty.txt, img_prefix: ., classes: [a]", 0, 0,
       "no image is left: 0 of 1 images", FALSE, RN_DATA_ERROR_EMPTY },
@@ -492,6 +538,7 @@ main (int argc, char **argv)
   g_test_add_func ("/datasets/voc/set/keys", test_set_keys);
   g_test_add_func ("/datasets/voc/set/views", test_set_views);
   g_test_add_func ("/datasets/voc/set/classes", test_set_classes);
+  g_test_add_func ("/datasets/voc/set/near-names", test_set_near_names);
   g_test_add_func ("/datasets/voc/set/ap-mode", test_set_ap_mode);
   g_test_add_func ("/datasets/voc/set/refusals", test_set_refusals);
   g_test_add_func ("/datasets/voc/set/skip", test_set_skip);
