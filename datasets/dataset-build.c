@@ -142,16 +142,17 @@ check_layout (const char *ann_file, const char *prefix, const RnNode *node, GErr
 
   if (missing == NULL)
     return TRUE;
+  g_autofree char *here = g_get_current_dir ();
   g_set_error (
       error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING,
       "%s: no data set: %s is missing. Expected:\n"
       "  %s  (split list, an image id a line; or a folder of XML files, which stands for all of them)\n"
       "  %s/ID.xml\n"
       "  %s/ID.jpg  (or .jpeg, .png)\n"
-      "Paths that are relative start at data_root (--set data_root=FOLDER); `runner synth FOLDER` "
-      "draws a small data set.",
+      "Paths that are relative start at data_root (--set data_root=FOLDER), and data_root in %s; "
+      "`runner synth FOLDER` draws a small data set.",
       rn_node_origin (rn_node_get (node, missing == ann_file ? "ann_file" : "img_prefix")), missing, ann_file,
-      annotations, images);
+      annotations, images, here);
   return FALSE;
 }
 

@@ -137,9 +137,14 @@ set_file_error (const char *path, int code, GError **error)
 {
   g_autofree char *nearest = code == ENOENT ? rn_sniff_nearest_file (path) : NULL;
 
+  g_autofree char *folder = g_path_get_dirname (path), *here = g_get_current_dir ();
+
   if (nearest)
     g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (code), "%s: %s; did you mean \"%s\"?", path,
                  g_strerror (code), nearest);
+  else if (code == ENOENT && !g_path_is_absolute (path) && !g_file_test (folder, G_FILE_TEST_IS_DIR))
+    g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (code),
+                 "%s: %s; there is no folder \"%s\" in %s", path, g_strerror (code), folder, here);
   else
     g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (code), "%s: %s", path, g_strerror (code));
 }

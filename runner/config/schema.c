@@ -207,6 +207,24 @@ store_null (const RnKeySpec *spec, gpointer field)
     *(double *) field = NAN;
 }
 
+/* Once for each key: a file is parsed for its check and again for its use. */
+static void
+note_unused (const RnNode *node)
+{
+  static GMutex lock;
+  static GHashTable *noted;
+  g_autofree char *text =
+      g_strdup_printf ("%s: %s is accepted and not used", rn_node_origin (node), rn_node_dotted (node));
+
+  g_mutex_lock (&lock);
+  if (!noted)
+    noted = g_hash_table_new (g_str_hash, g_str_equal);
+  gboolean is_new = g_hash_table_add (noted, (gpointer) g_intern_string (text));
+  g_mutex_unlock (&lock);
+  if (is_new)
+    g_message ("%s", text);
+}
+
 static gboolean
 store (const RnKeySpec *spec, const RnNode *node, gpointer instance, GError **error)
 {
@@ -247,7 +265,7 @@ store (const RnKeySpec *spec, const RnNode *node, gpointer instance, GError **er
       *(const RnNode **) field = node;
       return TRUE;
     case RN_KEY_UNUSED:
-      g_message ("%s: %s is accepted and not used", rn_node_origin (node), rn_node_dotted (node));
+      note_unused (node);
       return TRUE;
     }
   return FALSE;
