@@ -96,8 +96,8 @@ RN_API void rn_evaluation_put_scores (const RnEvaluation *evaluation, RnRecord *
 
 RN_API void rn_evaluation_clear (RnEvaluation *evaluation);
 /*
- * MMDetection's table: class, gts, dets, recall, ap, and mAP, for each threshold; then COCO's summary, in the
- * words of pycocotools. (transfer full)
+ * MMDetection's table: class, gts, dets, recall, ap, and mAP, for each threshold; then bbox_mAP of each class
+ * and COCO's summary, in the words of pycocotools. (transfer full)
  */
 RN_API char *rn_evaluation_table (const RnEvaluation *evaluation, const char *const *class_names);
 

@@ -5,27 +5,30 @@
 
 #include <string.h>
 
-enum
+/* Rows of cells; the first is the head, the last the mean. */
+
+static GPtrArray *
+new_rows (void)
 {
-  N_COLUMNS = 5,
-};
-
-static const char *const head[N_COLUMNS] = { "class", "gts", "dets", "recall", "ap" };
-
-typedef char *Row[N_COLUMNS];
-
-static void
-row_clear (gpointer data)
-{
-  char **row = data;
-  for (int i = 0; i < N_COLUMNS; i++)
-    g_free (row[i]);
+  return g_ptr_array_new_with_free_func ((GDestroyNotify) g_strfreev);
 }
 
+/* @cells: NULL-ended, taken over. */
 static void
-append_rule (GString *text, const gsize *widths)
+add_row (GPtrArray *rows, char *const *cells)
 {
-  for (int i = 0; i < N_COLUMNS; i++)
+  guint n = g_strv_length ((char **) cells);
+  char **row = g_new0 (char *, n + 1);
+  memcpy (row, cells, n * sizeof *row);
+  g_ptr_array_add (rows, row);
+}
+
+#define ADD_ROW(rows, ...) add_row ((rows), (char *const[]) { __VA_ARGS__, NULL })
+
+static void
+append_rule (GString *text, const gsize *widths, guint n_columns)
+{
+  for (guint i = 0; i < n_columns; i++)
     {
       g_string_append_c (text, '+');
       for (gsize k = 0; k < widths[i] + 2; k++)
@@ -35,9 +38,9 @@ append_rule (GString *text, const gsize *widths)
 }
 
 static void
-append_row (GString *text, const gsize *widths, const char *const *row)
+append_row (GString *text, const gsize *widths, char **row)
 {
-  for (int i = 0; i < N_COLUMNS; i++)
+  for (guint i = 0; row[i] != NULL; i++)
     {
       g_string_append_printf (text, "| %s", row[i]);
       for (gsize k = (gsize) g_utf8_strlen (row[i], -1); k < widths[i] + 1; k++)
@@ -46,48 +49,60 @@ append_row (GString *text, const gsize *widths, const char *const *row)
   g_string_append (text, "|\n");
 }
 
-static GArray *
-make_rows (const RnIouScore *score, const char *const *class_names)
+static void
+append_table (GString *text, const GPtrArray *rows)
 {
-  GArray *rows = g_array_new (FALSE, FALSE, sizeof (Row));
-  g_array_set_clear_func (rows, row_clear);
+  guint n = g_strv_length (g_ptr_array_index (rows, 0));
+  g_autofree gsize *widths = g_new0 (gsize, n);
 
-  for (guint i = 0; i < score->classes->len; i++)
+  for (guint k = 0; k < rows->len; k++)
+    for (guint i = 0; i < n; i++)
+      widths[i] = MAX (widths[i], (gsize) g_utf8_strlen (((char **) g_ptr_array_index (rows, k))[i], -1));
+  append_rule (text, widths, n);
+  for (guint k = 0; k < rows->len; k++)
     {
-      const RnClassScore *c = &g_array_index (score->classes, RnClassScore, i);
-      Row row = { g_utf8_make_valid (class_names[i], -1), g_strdup_printf ("%" G_GINT64_FORMAT, c->n_gts),
-                  g_strdup_printf ("%" G_GINT64_FORMAT, c->n_dets), g_strdup_printf ("%.3f", c->recall),
-                  g_strdup_printf ("%.3f", c->ap) };
-      g_array_append_val (rows, row);
+      append_row (text, widths, g_ptr_array_index (rows, k));
+      if (k == 0 || k + 2 >= rows->len)
+        append_rule (text, widths, n);
     }
-  Row mean = { g_strdup ("mAP"), g_strdup (""), g_strdup (""), g_strdup (""),
-               g_strdup_printf ("%.3f", score->map) };
-  g_array_append_val (rows, mean);
-  return rows;
 }
 
 static void
-append_table (GString *text, const RnIouScore *score, const char *const *class_names)
+append_overlap (GString *text, const RnIouScore *score, const char *const *class_names)
 {
-  g_autoptr (GArray) rows = make_rows (score, class_names);
-  gsize widths[N_COLUMNS];
+  g_autoptr (GPtrArray) rows = new_rows ();
 
-  for (int i = 0; i < N_COLUMNS; i++)
+  ADD_ROW (rows, g_strdup ("class"), g_strdup ("gts"), g_strdup ("dets"), g_strdup ("recall"),
+           g_strdup ("ap"));
+  for (guint i = 0; i < score->classes->len; i++)
     {
-      widths[i] = strlen (head[i]);
-      for (guint k = 0; k < rows->len; k++)
-        widths[i] = MAX (widths[i], (gsize) g_utf8_strlen (g_array_index (rows, Row, k)[i], -1));
+      const RnClassScore *c = &g_array_index (score->classes, RnClassScore, i);
+      ADD_ROW (rows, g_utf8_make_valid (class_names[i], -1), g_strdup_printf ("%" G_GINT64_FORMAT, c->n_gts),
+               g_strdup_printf ("%" G_GINT64_FORMAT, c->n_dets), g_strdup_printf ("%.3f", c->recall),
+               g_strdup_printf ("%.3f", c->ap));
     }
-  append_rule (text, widths);
-  append_row (text, widths, head);
-  append_rule (text, widths);
-  for (guint k = 0; k < rows->len; k++)
-    {
-      if (k == rows->len - 1)
-        append_rule (text, widths);
-      append_row (text, widths, (const char *const *) g_array_index (rows, Row, k));
-    }
-  append_rule (text, widths);
+  ADD_ROW (rows, g_strdup ("mAP"), g_strdup (""), g_strdup (""), g_strdup (""),
+           g_strdup_printf ("%.3f", score->map));
+  append_table (text, rows);
+}
+
+/* A class without objects has a dash. */
+static char *
+format_ap (double ap)
+{
+  return ap >= 0 ? g_strdup_printf ("%.3f", ap) : g_strdup ("-");
+}
+
+static void
+append_bbox_classes (GString *text, const RnEvaluation *evaluation, const char *const *class_names)
+{
+  g_autoptr (GPtrArray) rows = new_rows ();
+
+  ADD_ROW (rows, g_strdup ("class"), g_strdup ("bbox_mAP"));
+  for (guint i = 0; class_names[i] != NULL; i++)
+    ADD_ROW (rows, g_utf8_make_valid (class_names[i], -1), format_ap (evaluation->class_bbox[i]));
+  ADD_ROW (rows, g_strdup ("mean"), format_ap (evaluation->bbox[0]));
+  append_table (text, rows);
 }
 
 /* pycocotools' twelve lines, without the last newline. */
@@ -128,13 +143,16 @@ rn_evaluation_table (const RnEvaluation *evaluation, const char *const *class_na
       const RnIouScore *score = &g_array_index (evaluation->scores, RnIouScore, i);
       if (evaluation->scores->len > 1)
         g_string_append_printf (text, "---------------iou_thr: %g---------------\n", score->iou_thr);
-      append_table (text, score, class_names);
+      append_overlap (text, score, class_names);
     }
   if (evaluation->scores->len > 1)
     g_string_append_printf (text, "mAP, the mean of the %u thresholds: %.3f\n", evaluation->scores->len,
                             evaluation->map);
   if (evaluation->bbox != NULL)
-    append_bbox (text, evaluation->bbox);
+    {
+      append_bbox_classes (text, evaluation, class_names);
+      append_bbox (text, evaluation->bbox);
+    }
   g_string_truncate (text, text->len - 1); /* the last newline */
   return g_string_free (text, FALSE);
 }

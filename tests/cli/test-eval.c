@@ -123,6 +123,7 @@ test_files (Fixture *f, gconstpointer user_data)
   if (eval.code != 0)
     g_error ("%s", eval.err);
   assert_contains (eval.out, "iou_thr: 0.75");
+  assert_contains (eval.out, "\n| class    | bbox_mAP |\n+----------+----------+\n| circle   | ");
   assert_contains (eval.out, "mAP, the mean of the 2 thresholds: ");
   assert_contains (eval.out, "Average Recall     (AR) @[ IoU=0.50:0.95 | area= large | maxDets=100 ] = ");
   g_assert_true (g_file_test (picture, G_FILE_TEST_IS_REGULAR));
