@@ -152,7 +152,7 @@ rn_add_buckets (const RnSampler *sampler, const RnDataset *dataset, GArray *shap
   g_autoptr (GArray) batches = draw_batches (sampler, dataset);
   g_autoptr (GArray) heights = sides_of (batches, TRUE);
   g_autoptr (GArray) widths = sides_of (batches, FALSE);
-  RnBatchShape shape;
+  RnBatchShape shape = { 0, 0 };
 
   for (guint i = 0; i < batches->len; i++)
     g_array_index (batches, Drawn, i).area = G_MAXDOUBLE;
