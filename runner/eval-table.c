@@ -3,6 +3,8 @@
 
 #include <runner/engine.h>
 
+#include "runner/base/error.h"
+
 #include <string.h>
 
 /* Rows of cells; the first is the head, the last the mean. */
@@ -77,7 +79,7 @@ append_overlap (GString *text, const RnIouScore *score, const char *const *class
   for (guint i = 0; i < score->classes->len; i++)
     {
       const RnClassScore *c = &g_array_index (score->classes, RnClassScore, i);
-      ADD_ROW (rows, g_utf8_make_valid (class_names[i], -1), g_strdup_printf ("%" G_GINT64_FORMAT, c->n_gts),
+      ADD_ROW (rows, rn_printable (class_names[i], FALSE), g_strdup_printf ("%" G_GINT64_FORMAT, c->n_gts),
                g_strdup_printf ("%" G_GINT64_FORMAT, c->n_dets), g_strdup_printf ("%.3f", c->recall),
                g_strdup_printf ("%.3f", c->ap));
     }
@@ -100,7 +102,7 @@ append_bbox_classes (GString *text, const RnEvaluation *evaluation, const char *
 
   ADD_ROW (rows, g_strdup ("class"), g_strdup ("bbox_mAP"));
   for (guint i = 0; class_names[i] != NULL; i++)
-    ADD_ROW (rows, g_utf8_make_valid (class_names[i], -1), format_ap (evaluation->class_bbox[i]));
+    ADD_ROW (rows, rn_printable (class_names[i], FALSE), format_ap (evaluation->class_bbox[i]));
   ADD_ROW (rows, g_strdup ("mean"), format_ap (evaluation->bbox[0]));
   append_table (text, rows);
 }

@@ -113,6 +113,14 @@ typedef struct
   gint64 last_iter; /* of the training line before */
 } Reader;
 
+/* Whatever is in it, in a name of a file for one, may be printed. @text: taken over. */
+static void
+add_note (RnRunLog *log, char *text)
+{
+  g_ptr_array_add (log->notes, rn_printable (text, FALSE));
+  g_free (text);
+}
+
 static void note (Reader *reader, const char *format, ...) G_GNUC_PRINTF (2, 3);
 
 static void
@@ -123,11 +131,9 @@ note (Reader *reader, const char *format, ...)
   if (++reader->n_notes > MAX_NOTES)
     return;
   va_start (args, format);
-  g_autofree char *raw = g_strdup_vprintf (format, args);
-  g_autofree char *text = rn_printable (raw, FALSE);
+  g_autofree char *text = g_strdup_vprintf (format, args);
   va_end (args);
-  g_ptr_array_add (reader->log->notes,
-                   g_strdup_printf ("%s:%" G_GINT64_FORMAT ": %s", reader->path, reader->line, text));
+  add_note (reader->log, g_strdup_printf ("%s:%" G_GINT64_FORMAT ": %s", reader->path, reader->line, text));
 }
 
 static void
@@ -311,7 +317,7 @@ read_file (RnRunLog *log, const char *path, GError **error)
     log->n_files++;
   fclose (stream);
   if (reader.n_notes > MAX_NOTES)
-    g_ptr_array_add (log->notes, g_strdup_printf ("%s: %u more notes", path, reader.n_notes - MAX_NOTES));
+    add_note (log, g_strdup_printf ("%s: %u more notes", path, reader.n_notes - MAX_NOTES));
   return is_ok;
 }
 
@@ -412,7 +418,7 @@ read_folder (RnRunLog *log, const char *path, const GPtrArray *files, GError **e
     {
       g_autoptr (GError) cause = NULL;
       if (!read_file (log, ((const LogFile *) g_ptr_array_index (files, i))->path, &cause))
-        g_ptr_array_add (log->notes, g_strdup (cause->message));
+        add_note (log, g_strdup (cause->message));
       if (i == files->len - 1 && log->n_files == 0)
         {
           g_propagate_error (error, g_steal_pointer (&cause));

@@ -211,6 +211,20 @@ test_hostile (Fixture *f, gconstpointer user_data)
   g_assert_cmpuint (log->notes->len, ==, 6);
 }
 
+/* What a log is called, and what it says, does not act on a terminal. */
+static void
+test_control (Fixture *f, gconstpointer user_data)
+{
+  write_log (f, "\033[31m.log.json", "\033]0;x\n{\"mode\": \"val\", \"iter\": 1, \"a\\u001bb\": 1}\n", -1);
+  g_autoptr (RnRunLog) log = read_dir (f);
+  g_autofree char *text = rn_report_text (log);
+
+  g_assert_cmpuint (log->notes->len, ==, 1);
+  g_assert_null (strchr (g_ptr_array_index (log->notes, 0), '\033'));
+  g_assert_nonnull (strstr (text, "a?b"));
+  g_assert_null (strchr (text, '\033'));
+}
+
 static void
 test_mmcv (Fixture *f, gconstpointer user_data)
 {
@@ -317,6 +331,7 @@ main (int argc, char **argv)
   ADD ("/report/first-log-lost", test_first_log_lost);
   ADD ("/report/damaged", test_damaged);
   ADD ("/report/hostile", test_hostile);
+  ADD ("/report/control", test_control);
   ADD ("/report/mmcv", test_mmcv);
   ADD ("/report/missing", test_missing);
   ADD ("/report/text", test_text);
