@@ -345,9 +345,16 @@ finish (RnDataset *dataset, const RnNode *config, const RnDatasetOptions *option
     return rn_node_error (config, error, "more than %d images", G_MAXINT32);
   if (dataset->size > 0)
     return TRUE;
+  int64_t n_read = 0;
+  for (guint i = 0; i < dataset->bases->len; i++)
+    n_read += ((const RnDataset *) dataset->bases->pdata[i])->n_read;
   g_autofree char *counts = rn_dataset_describe (dataset);
-  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY, "%s: no image is left: %s", rn_node_origin (config),
-               counts);
+  g_set_error (
+      error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY, "%s: no image is left: %s; %s", rn_node_origin (config),
+      counts,
+      n_read == 0
+          ? "the list that ann_file names is empty"
+          : "training takes images with an object of `classes` (filter_empty_gt: false takes others too)");
   return FALSE;
 }
 

@@ -93,6 +93,11 @@ static const Case cases[] = {
     SET ("data.train.dataset.ann_file=ImageSets/Main/trian.txt"),
     2,
     { "trian.txt", "is missing" } },
+  { "empty-list",
+    "",
+    SET ("data.val.ann_file=../../empty.txt"),
+    1,
+    { "no image is left", "list that ann_file", "empty" } },
   { "batch", "", SET ("data.samples_per_gpu=0"), 2, { "--set data.samples_per_gpu: ", "between 1" } },
   { "lr", "", SET ("optimizer.lr=-1"), 2, { "--set optimizer.lr: ", "between 0" } },
   { "epochs", "", SET ("runner.max_epochs=0"), 2, { "--set runner.max_epochs: ", "between 1" } },
@@ -233,6 +238,7 @@ main (int argc, char **argv)
   g_assert_cmpint (symlink (project_configs, link), ==, 0);
   g_auto (Result) drawn = run_here (synth);
   g_assert_cmpint (drawn.code, ==, 0);
+  write_file ("empty.txt", "");
 
   for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
     {
