@@ -7,6 +7,7 @@
 #include "runner/base/error.h"
 #include "runner/checkpoint-list.h"
 #include "runner/runner-private.h"
+#include "runner/weights/weights.h"
 
 #include <errno.h>
 #include <glib/gstdio.h>
@@ -71,6 +72,25 @@ write_metadata (RnRunner *runner, RnSafetensorsWriter *writer)
   rn_hook_list_save (runner->hooks, writer);
   set_log (runner, writer);
   rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_CONFIG, runner->config_text);
+}
+
+RnSafetensors *
+rn_checkpoint_open (const char *path, GError **error)
+{
+  g_autoptr (GError) cause = NULL;
+  RnSafetensors *file = rn_safetensors_open (path, &cause);
+
+  if (file != NULL)
+    return file;
+  g_autoptr (RnWeights) weights = rn_weights_open (path, NULL);
+  if (weights == NULL)
+    g_propagate_error (error, g_steal_pointer (&cause));
+  else
+    g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
+                 "%s: a file of PyTorch has no run to go on with; what starts from its weights: --set "
+                 "load_from=%s",
+                 path, path);
+  return NULL;
 }
 
 gboolean

@@ -20,6 +20,9 @@ G_BEGIN_DECLS
 #define RN_CHECKPOINT_DEVICE "device"     /* plain text */
 #define RN_CHECKPOINT_CLASSES "classes"   /* plain text: a name a line, in the order of the head's outputs */
 
+/* As rn_safetensors_open. Of a file of PyTorch, which has weights but no run to go on with, says what takes it. */
+RnSafetensors *rn_checkpoint_open (const char *path, GError **error);
+
 /*
  * Whether the weights were trained on @names, in this order: with others every detection would get a wrong
  * name. A file that does not say passes. RN_CHECKPOINT_ERROR_MISMATCH.

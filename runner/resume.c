@@ -15,7 +15,7 @@
 static RnSafetensors *
 open_whole (const char *path, GError **error)
 {
-  g_autoptr (RnSafetensors) file = rn_safetensors_open (path, error);
+  g_autoptr (RnSafetensors) file = rn_checkpoint_open (path, error);
   if (file == NULL || !rn_safetensors_verify (file, error))
     return NULL;
   return g_steal_pointer (&file);
@@ -221,7 +221,8 @@ apply (RnRunner *runner, const RnSafetensors *file, GError **error)
   if (g_strcmp0 (rn_safetensors_metadata (file, RN_CHECKPOINT_FORMAT), RN_CHECKPOINT_FORMAT_NAME) != 0)
     {
       g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
-                   "not a checkpoint of this program");
+                   "not a checkpoint of this program; what starts from its weights: --set load_from=%s",
+                   rn_safetensors_path (file));
       return FALSE;
     }
   if (!rn_checkpoint_check_classes (file, runner->task->class_names, error))

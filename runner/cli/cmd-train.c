@@ -10,9 +10,9 @@
 #include "runner/base/signals.h"
 #include "runner/check.h"
 #include "runner/checkpoint-list.h"
+#include "runner/checkpoint.h"
 #include "runner/cli/common.h"
 #include "runner/config/config.h"
-#include "runner/safetensors.h"
 #include "runner/train.h"
 
 #include <errno.h>
@@ -82,7 +82,7 @@ check_resume_from (const RnJob *job, GError **error)
   const char *path = job->config.resume_from;
   if (path == NULL)
     return TRUE;
-  g_autoptr (RnSafetensors) file = rn_safetensors_open (path, error);
+  g_autoptr (RnSafetensors) file = rn_checkpoint_open (path, error);
   if (file == NULL)
     g_prefix_error (error, "%s: ", rn_node_origin (rn_node_get (job->root, "resume_from")));
   return file != NULL;

@@ -72,9 +72,10 @@ rn_load_check_torchvision (const RnNameMap *map, const RnNode *root, gboolean is
 
   if (map->names.style != RN_NAMES_TORCHVISION || !find_extra (map, &from_output))
     return TRUE;
-  g_message ("%s: torchvision's names; it rounds its anchors to whole pixels, so boxes differ by up to a "
-             "hundredth of their size, and its own COCO weights want model.backbone.norm_cfg.eps=1e-12",
-             rn_weights_path (map->weights));
+  g_message (
+      "%s: torchvision's names; its anchors are whole pixels and lie elsewhere on the coarsest levels, so "
+      "boxes come out a little different; its own COCO weights want model.backbone.norm_cfg.eps=1e-12",
+      rn_weights_path (map->weights));
   if (is_true (rn_node_path (root, "model.neck.relu_before_extra_convs"))
       && reads (rn_node_path (root, "model.neck.add_extra_convs"), from_output))
     return TRUE;

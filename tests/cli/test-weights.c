@@ -356,6 +356,10 @@ test_resume (Fixture *f, gconstpointer user_data)
   assert_success (&longer);
   assert_contains (longer.err, "load_from is not read");
   assert_contains (longer.err, "iter_2.safetensors");
+  g_auto (Result) foreign = TRAIN (f, work, "--resume-from", f->backbone);
+  g_assert_cmpint (foreign.code, ==, 1);
+  assert_contains (foreign.err, "what starts from its weights: --set load_from=");
+
   /* Without it, the file is missed, before the data is read. */
   g_auto (Result) anew = TRAIN (f, work, set_from, "data_root=nowhere/");
   g_assert_cmpint (anew.code, ==, 2);
