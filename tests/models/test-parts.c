@@ -109,7 +109,7 @@ static void
 test_basic_block (void)
 {
   const char *changes[] = { "model.backbone.depth=18", ANY_CHANNELS, "model.backbone.dilations=[1, 1, 1, 3]",
-                            NULL };
+                            "model.backbone.init_cfg=null", NULL };
   g_auto (Fixture) f = { 0 };
   fixture_init (&f, changes);
   g_autoptr (RnGraph) graph = fixture_graph (&f, RN_MODE_TRAIN, 1, 64, 64);

@@ -394,8 +394,9 @@ assert_init (const Fixture *f, const char *name, RnInitKind kind, double a, doub
 static void
 test_init (void)
 {
+  const char *changes[] = { "model.backbone.init_cfg=null", NULL };
   g_auto (Fixture) f = { 0 };
-  fixture_init (&f, NULL);
+  fixture_init (&f, changes);
   g_autoptr (RnGraph) graph = fixture_graph (&f, RN_MODE_TRAIN, 1, 64, 64);
   assert_init (&f, "backbone.conv1.weight", RN_INIT_NORMAL, 0, sqrt (2.0 / (64 * 49)));
   assert_init (&f, "backbone.layer3.1.conv2.weight", RN_INIT_NORMAL, 0, sqrt (2.0 / (256 * 9)));
@@ -417,6 +418,22 @@ test_init (void)
   assert_init (&f, "bbox_head.retina_reg.bias", RN_INIT_CONSTANT, 0, 0);
 }
 
+/* A batch norm that the pretrained weights lack must let its block work. */
+static void
+test_pretrained_init (void)
+{
+  g_auto (Fixture) f = { 0 };
+  fixture_init (&f, NULL);
+  g_autoptr (RnGraph) graph = fixture_graph (&f, RN_MODE_TRAIN, 1, 64, 64);
+  assert_init (&f, "backbone.layer4.2.bn3.weight", RN_INIT_CONSTANT, 1, 0);
+
+  const char *whole[] = { "model.backbone.init_cfg=null",
+                          "+model.init_cfg={type: Pretrained, checkpoint: a.pth}", NULL };
+  g_auto (Fixture) other = { 0 };
+  fixture_init (&other, whole);
+  g_assert_cmpstr (rn_model_pretrained (other.model), ==, "a.pth");
+}
+
 int
 main (int argc, char **argv)
 {
@@ -431,5 +448,6 @@ main (int argc, char **argv)
   g_test_add_func ("/models/retinanet/losses", test_losses);
   g_test_add_func ("/models/retinanet/selection", test_selection);
   g_test_add_func ("/models/retinanet/init", test_init);
+  g_test_add_func ("/models/retinanet/pretrained-init", test_pretrained_init);
   return g_test_run ();
 }
