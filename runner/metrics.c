@@ -1,4 +1,5 @@
 /* metrics.c: the names of what an evaluation computes, and of the scores that come out. */
+#define G_LOG_DOMAIN "rn-runner"
 #include "config.h"
 
 #include <runner/engine.h>
@@ -13,6 +14,21 @@ static const char *const metric_names[] = { "mAP", "bbox", NULL }; /* bits of Rn
 /* The first six of RN_BBOX_N_STATS, which MMDetection reports. */
 static const char *const bbox_names[] = { "bbox_mAP",   "bbox_mAP_50", "bbox_mAP_75",
                                           "bbox_mAP_s", "bbox_mAP_m",  "bbox_mAP_l" };
+
+/* COCO has its own overlaps and its own mean. */
+static void
+say_unused (const RnNode *map)
+{
+  static const char *const keys[] = { "iou_thr", "mode" };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (keys); i++)
+    {
+      const RnNode *node = rn_node_get (map, keys[i]);
+      if (node != NULL)
+        g_message ("%s: %s is for the metric mAP and says nothing to bbox", rn_node_origin (node),
+                   rn_node_dotted (node));
+    }
+}
 
 gboolean
 rn_metrics_parse (const char *const *names, const RnNode *map, guint *metrics, GError **error)
@@ -35,7 +51,11 @@ rn_metrics_parse (const char *const *names, const RnNode *map, guint *metrics, G
                                 nearest != NULL ? "\"?" : "");
         }
     }
-  return *metrics != 0 || rn_node_error (node, error, "needs at least one of mAP and bbox");
+  if (*metrics == 0)
+    return rn_node_error (node, error, "needs at least one of mAP and bbox");
+  if (!(*metrics & RN_METRIC_MAP))
+    say_unused (map);
+  return TRUE;
 }
 
 /* "AP50" for 0.5: MMDetection's name. */

@@ -191,6 +191,19 @@ test_refusals (Fixture *f, gconstpointer user_data)
     }
 }
 
+/* What a metric does not look at is said, and not printed. */
+static void
+test_bbox_alone (Fixture *f, gconstpointer user_data)
+{
+  g_auto (Result) eval = run_program ("eval", f->config, f->checkpoint, f->set_root, "--threads", "1",
+                                      "--set", "evaluation.metric=bbox", "evaluation.iou_thr=0.7", NULL);
+
+  g_assert_cmpint (eval.code, ==, 0);
+  assert_contains (eval.err, "evaluation.iou_thr is for the metric mAP and says nothing to bbox");
+  g_assert_null (strstr (eval.out, "recall |"));
+  assert_contains (eval.out, "bbox_mAP");
+}
+
 static void
 test_report (Fixture *f, gconstpointer user_data)
 {
@@ -221,6 +234,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add ("/eval/files", Fixture, NULL, set_up, test_files, tear_down);
   g_test_add ("/eval/refusals", Fixture, NULL, set_up, test_refusals, tear_down);
+  g_test_add ("/eval/bbox-alone", Fixture, NULL, set_up, test_bbox_alone, tear_down);
   g_test_add ("/eval/report", Fixture, NULL, set_up, test_report, tear_down);
   return g_test_run ();
 }
