@@ -45,6 +45,9 @@ add_seeds (GPtrArray *seeds)
   rn_fuzz_add_text (
       seeds, "<?xml version='1.0' encoding='ISO-8859-1'?>\n<annotation verified=\"no\">\n"
              "<folder>x</folder><filename>a.jpg</filename><path>C:\\a.jpg</path><!-- made by hand -->\n"
+             "<source><database>The VOC2007 Database</database><annotation>PASCAL VOC2007</annotation>"
+             "<image>flickr</image><flickrid>341012865</flickrid></source>\n"
+             "<owner><flickrid>Fried Camels</flickrid><name>Jinky the Fruit Bat</name></owner>\n"
              "<segmented>0</segmented><object><name>caf\xe9</name><pose>Unspecified</pose>"
              "<truncated>0</truncated>"
              "<bndbox><ymin>1e1</ymin><xmin>2</xmin><ymax> 30 </ymax><xmax>4.0</xmax></bndbox></object>"
