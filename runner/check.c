@@ -97,6 +97,23 @@ count_lines (const char *path)
   return n;
 }
 
+/* Names that the data set would refuse, too, once it is read. */
+static gboolean
+check_names (const RnNode *list, GError **error)
+{
+  g_autoptr (GHashTable) seen = g_hash_table_new (g_str_hash, g_str_equal);
+
+  for (guint i = 0; i < rn_node_size (list); i++)
+    {
+      const RnNode *item = rn_node_item (list, i);
+      if (rn_node_kind (item) != RN_NODE_STRING)
+        return rn_node_error (item, error, "a class name is a string; put it in quotes");
+      if (!g_hash_table_add (seen, (gpointer) rn_node_as_string (item)))
+        return rn_node_error (item, error, "\"%s\" is there twice", rn_node_as_string (item));
+    }
+  return TRUE;
+}
+
 /* How many classes there will be, or 0 where only the data can tell; -1 with an error. */
 static int
 count_classes (const RnJob *job, GError **error)
@@ -108,7 +125,7 @@ count_classes (const RnJob *job, GError **error)
   if (classes == NULL || rn_node_kind (classes) == RN_NODE_NULL)
     return (int) g_strv_length ((char **) rn_voc_class_names);
   if (rn_node_kind (classes) == RN_NODE_LIST)
-    return (int) rn_node_size (classes);
+    return check_names (classes, error) ? (int) rn_node_size (classes) : -1;
   if (rn_node_kind (classes) != RN_NODE_STRING || strcmp (rn_node_as_string (classes), "auto") == 0)
     return 0; /* the data set says what a wrong kind is */
 

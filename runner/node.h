@@ -34,7 +34,7 @@ RN_API const RnNode *rn_node_get (const RnNode *map, const char *key); /* NULL i
 RN_API const RnNode *rn_node_path (
     const RnNode *root, const char *dotted); /* "model.backbone.depth", "data.train.0"; NULL if absent */
 
-/* "file:line:col", or "--set" / "default" for nodes that no file wrote. Lent. */
+/* "file:line:col", or "--set a.b", "--seed", "default" for nodes that no file wrote. Lent. */
 RN_API const char *rn_node_origin (const RnNode *node);
 /* Dotted path from the root, for messages. Lent. */
 RN_API const char *rn_node_dotted (const RnNode *node);

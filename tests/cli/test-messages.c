@@ -86,6 +86,8 @@ static const Case cases[] = {
     2,
     { "num_classes is 4", "3 classes", "agree" } },
   { "class-scalar", "", SET ("classes=circle"), 2, { "--set classes: ", "[circle]" } },
+  { "class-number", "", SET ("classes=[1, 2, 3]"), 2, { "--set classes: classes.0: ", "in quotes" } },
+  { "class-twice", "", SET ("classes=[circle, circle, a]"), 2, { "--set classes: classes.1: ", "twice" } },
   { "class-unknown", "", SET ("classes=[cat, dog, cow]"), 1, { "--set classes: ", "circle (", "auto" } },
   { "data-root", "", SET ("data_root=data/shape"), 2, { "data/shape/ImageSets", "data_root=FOLDER" } },
   { "ann-file",
