@@ -301,6 +301,7 @@ run (RnJob *job, const Options *options, guint *n_failed, GError **error)
   g_auto (Report) report = { 0 };
   RnSplit split;
 
+  job->data.on_error = RN_ON_ERROR_SKIP; /* to look at what is wrong is the purpose */
   if (!parse_split (options->split, &split, error) || !rn_job_open_data (job, split, error)
       || !rn_job_open_model (job, error))
     return FALSE;

@@ -120,7 +120,7 @@ test_ids (Fixture *f, gconstpointer data)
   assert_contains (split.err, "not train, val or test");
 }
 
-/* One image is damaged after its header was read: it is named, the others are shown. */
+/* One image is cut off: it is named, the others are shown, although a training would stop at it. */
 static void
 test_damaged (Fixture *f, gconstpointer data)
 {
@@ -132,7 +132,7 @@ test_damaged (Fixture *f, gconstpointer data)
   g_assert_true (g_file_set_contents (path, contents, (gssize) (size / 2), NULL));
   g_auto (Result) result =
       run_program ("browse", f->config, "--set", f->root, "--work-dir", f->work_dir, "--out", f->out, NULL);
-  g_assert_cmpint (result.code, ==, 1);
+  g_assert_cmpint (result.code, ==, 0);
   assert_contains (result.err, "000003.jpg");
   assert_contains (result.out, "pictures: ");
   g_autoptr (GPtrArray) pictures = read_pictures (f->out);
