@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#define MAX_NAMES (1 << 22)
 #define MAX_NAME 1024 /* bytes; a longer one would only fill the screen */
 
 void
@@ -71,15 +72,15 @@ rn_split_cut_ending (char *name)
 static const char *
 fault_of (const char *name)
 {
-  g_auto (GStrv) parts = g_strsplit (name, "/", -1);
+  g_auto (GStrv) parts = strlen (name) <= MAX_NAME ? g_strsplit (name, "/", -1) : NULL;
 
+  if (parts == NULL)
+    return "is longer than names of files can be";
   for (const char *c = name; *c != '\0'; c++)
     if (g_ascii_iscntrl (*c) && *c != '\t')
       return "has a control character";
   if (*name == '\0')
     return "names no image";
-  if (strlen (name) > MAX_NAME)
-    return "is longer than names of files can be";
   if (g_path_is_absolute (name) || (g_ascii_isalpha (name[0]) && name[1] == ':' && name[2] == '/'))
     return "is an absolute path; names are relative to JPEGImages";
   if (g_strv_contains ((const char *const *) parts, ".."))
@@ -105,6 +106,12 @@ add_line (RnSplit *split, char *line, guint number, GError **error)
 
       g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s:%u: \"%.200s\" %s", split->path, number,
                    text, fault);
+      return FALSE;
+    }
+  if (split->names->len >= MAX_NAMES)
+    {
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s:%u: more than %d names", split->path,
+                   number, MAX_NAMES);
       return FALSE;
     }
   g_ptr_array_add (split->names, g_strdup (name));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define NON_FINITE "non_finite"
+#define MAX_VALUES (1 << 22) /* of one JSON text; json-glib takes some 80 bytes for each */
 
 typedef enum
 {
@@ -280,11 +281,11 @@ rn_record_to_json (const RnRecord *record, int digits)
   return g_string_free (json, FALSE);
 }
 
-/* json-glib parses nested values by recursion without a bound of its own. */
+/* json-glib parses nested values by recursion without a bound of its own, and keeps all of them. */
 gboolean
 rn_json_check (const char *text, gsize size, int max_depth, GError **error)
 {
-  int depth = 0;
+  int depth = 0, n_values = 1;
   gboolean in_string = FALSE;
 
   if (!g_utf8_validate_len (text, size, NULL))
@@ -301,6 +302,8 @@ rn_json_check (const char *text, gsize size, int max_depth, GError **error)
         in_string = !in_string;
       else if (in_string)
         continue;
+      else if (c == ',')
+        n_values++;
       else if (c == '{' || c == '[')
         depth++;
       else if (c == '}' || c == ']')
@@ -308,6 +311,12 @@ rn_json_check (const char *text, gsize size, int max_depth, GError **error)
       else if (c == '/') /* json-glib takes comments, in which brackets would count for nothing; JSON has none
                           */
         depth = max_depth + 1;
+      if (n_values > MAX_VALUES)
+        {
+          g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
+                       "not JSON of the expected kind: more than %d values", MAX_VALUES);
+          return FALSE;
+        }
       if (depth > max_depth || depth < 0)
         {
           g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,

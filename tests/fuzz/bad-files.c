@@ -162,6 +162,15 @@ bad_list_long (void)
   return list;
 }
 
+GByteArray *
+bad_list_many (void)
+{
+  GByteArray *list = from_text ("");
+
+  append_times (list, "a\na\na\na\na\na\na\na\n", 1 << 20);
+  return list;
+}
+
 /* ---- Safetensors ---- */
 
 static GByteArray *
@@ -204,6 +213,17 @@ bad_deep_header (void)
   g_autoptr (GByteArray) header = from_text ("");
 
   append_times (header, "{\"a\":", 100000);
+  g_byte_array_append (header, (const guint8 *) "", 1);
+  return safetensors (header->len - 1, (const char *) header->data);
+}
+
+GByteArray *
+bad_many_values (void)
+{
+  g_autoptr (GByteArray) header = from_text ("{\"a\":{\"dtype\":\"U8\",\"shape\":[0");
+
+  append_times (header, ",0,0,0,0,0,0,0,0", 1 << 20);
+  append (header, "],\"data_offsets\":[0,0]}}");
   g_byte_array_append (header, (const guint8 *) "", 1);
   return safetensors (header->len - 1, (const char *) header->data);
 }

@@ -25,16 +25,18 @@ GByteArray *bad_nul (void); /* no text of any kind */
 GByteArray *bad_jpeg_65535 (void);
 GByteArray *bad_png_2147483647 (void);
 
-/* Split lists: out of the folder, in line 2; an absolute path; a name of a mebibyte. */
+/* Split lists: out of the folder, in line 2; an absolute path; a name of a mebibyte; eight million names. */
 GByteArray *bad_list_up (void);
 GByteArray *bad_list_absolute (void);
 GByteArray *bad_list_long (void);
+GByteArray *bad_list_many (void);
 
-/* Safetensors. */
+/* Safetensors; the last with eight million numbers in its header. */
 GByteArray *bad_header_2_63 (void);
 GByteArray *bad_shape_overflow (void);
 GByteArray *bad_offsets_outside (void);
 GByteArray *bad_deep_header (void);
+GByteArray *bad_many_values (void);
 
 /* PyTorch's: 64 MiB of zeros packed; an entry that is named ../evil; without its directory; calls of
  * os.system, in protocol 2, protocol 4, and the format before 1.6. */
