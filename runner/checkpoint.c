@@ -94,23 +94,31 @@ rn_checkpoint_open (const char *path, GError **error)
 }
 
 gboolean
-rn_checkpoint_check_classes (const RnSafetensors *file, const char *const *names, GError **error)
+rn_checkpoint_compare_classes (const char *const *was, const char *const *names, GError **error)
 {
-  const char *stored = rn_safetensors_metadata (file, RN_CHECKPOINT_CLASSES);
-  g_autofree char *wanted = g_strjoinv ("\n", (char **) names);
-
-  if (stored == NULL || strcmp (stored, wanted) == 0)
-    return TRUE;
-  g_auto (GStrv) was = g_strsplit (stored, "\n", -1);
   guint i = 0;
+
   while (was[i] != NULL && g_strcmp0 (was[i], names[i]) == 0)
     i++;
+  if (was[i] == NULL && names[i] == NULL)
+    return TRUE;
   g_set_error (
       error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
       "it was trained on other classes: number %u is %s in the checkpoint and %s in the data set; what "
       "works: `classes:` with the list of the training",
       i, was[i] != NULL ? was[i] : "missing", names[i] != NULL ? names[i] : "missing");
   return FALSE;
+}
+
+gboolean
+rn_checkpoint_check_classes (const RnSafetensors *file, const char *const *names, GError **error)
+{
+  const char *stored = rn_safetensors_metadata (file, RN_CHECKPOINT_CLASSES);
+
+  if (stored == NULL)
+    return TRUE;
+  g_auto (GStrv) was = g_strsplit (stored, "\n", -1);
+  return rn_checkpoint_compare_classes ((const char *const *) was, names, error);
 }
 
 static gboolean

@@ -20,13 +20,16 @@ G_BEGIN_DECLS
 #define RN_CHECKPOINT_DEVICE "device"     /* plain text */
 #define RN_CHECKPOINT_CLASSES "classes"   /* plain text: a name a line, in the order of the head's outputs */
 
-/* As rn_safetensors_open. Of a file of PyTorch, which has weights but no run to go on with, says what takes it. */
+/* As rn_safetensors_open. Of a file of PyTorch, which has weights but no run to go on with, says what takes
+ * it. */
 RnSafetensors *rn_checkpoint_open (const char *path, GError **error);
 
 /*
- * Whether the weights were trained on @names, in this order: with others every detection would get a wrong
- * name. A file that does not say passes. RN_CHECKPOINT_ERROR_MISMATCH.
+ * Whether weights that were trained on @was know the classes @names, in this order: with others every
+ * detection would get a wrong name. Both NULL-ended. RN_CHECKPOINT_ERROR_MISMATCH.
  */
+gboolean rn_checkpoint_compare_classes (const char *const *was, const char *const *names, GError **error);
+/* The same for a file; one that does not say passes. */
 gboolean rn_checkpoint_check_classes (const RnSafetensors *file, const char *const *names, GError **error);
 
 G_END_DECLS

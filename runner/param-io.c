@@ -5,11 +5,9 @@
 
 #include "runner/base/error.h"
 
-#include <math.h>
 #include <string.h>
 
 #define MOMENTUM "momentum/"
-#define MAX_NAMED 5 /* names in a message */
 
 /* One array on the device, for the writer. */
 typedef struct
@@ -75,109 +73,6 @@ copy_in (RnDevice *device, void *dst, const RnStoredTensor *tensor, GError **err
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying weights to the device: %s",
                rn_status_name (status));
   return FALSE;
-}
-
-/* What a file has and lacks. */
-typedef struct
-{
-  guint n_matched, n_missing, n_unexpected, n_shape;
-  GString *names; /* the first few that do not match */
-} Report;
-
-static void
-report_name (Report *report, const char *what, const char *name)
-{
-  if (report->n_missing + report->n_shape <= MAX_NAMED)
-    g_string_append_printf (report->names, "%s%s %s", report->names->len > 0 ? ", " : "", what, name);
-}
-
-static void
-compare (RnParamSet *params, const RnSafetensors *file, Report *report)
-{
-  for (int i = 0; i < rn_param_set_size (params); i++)
-    {
-      const RnParam *param = rn_param_set_get (params, i);
-      const RnStoredTensor *tensor = rn_safetensors_find (file, param->name);
-      if (tensor == NULL)
-        {
-          report->n_missing++;
-          report_name (report, "missing", param->name);
-        }
-      else if (!has_shape (tensor, &param->desc))
-        {
-          report->n_shape++;
-          report_name (report, "other shape of", param->name);
-        }
-      else
-        report->n_matched++;
-    }
-  for (guint i = 0; i < rn_safetensors_size (file); i++)
-    {
-      const char *name = rn_safetensors_get (file, i)->name;
-      if (!g_str_has_prefix (name, MOMENTUM) && rn_param_set_find (params, name) < 0)
-        report->n_unexpected++;
-    }
-}
-
-static gboolean
-is_finite (const RnStoredTensor *tensor)
-{
-  for (gsize i = 0; i < tensor->bytes; i += sizeof (float))
-    {
-      float value;
-      memcpy (&value, tensor->data + i, sizeof value); /* a file of others may not be aligned */
-      if (!isfinite (value))
-        return FALSE;
-    }
-  return TRUE;
-}
-
-/* Such weights find nothing and learn nothing, without any error. */
-static void
-warn_of_divergence (RnParamSet *params, const RnSafetensors *file)
-{
-  const char *first = NULL;
-  guint n = 0;
-
-  for (int i = 0; i < rn_param_set_size (params); i++)
-    {
-      const char *name = rn_param_set_get (params, i)->name;
-      if (is_finite (rn_safetensors_find (file, name)))
-        continue;
-      first = first != NULL ? first : name;
-      n++;
-    }
-  if (n > 0)
-    g_warning ("%s: %u tensors hold infinities or no numbers (the first is %s): the training had diverged",
-               rn_safetensors_path (file), n, first);
-}
-
-gboolean
-rn_params_load (RnParamSet *params, RnDevice *device, const RnSafetensors *file, GError **error)
-{
-  g_autoptr (GString) names = g_string_new (NULL);
-  Report report = { .names = names };
-
-  compare (params, file, &report);
-  if (report.n_missing + report.n_shape > 0)
-    {
-      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
-                   "%s: not the weights of this model: %u tensors match, %u are missing, %u have another "
-                   "shape, %u are unexpected (%s%s)",
-                   rn_safetensors_path (file), report.n_matched, report.n_missing, report.n_shape,
-                   report.n_unexpected, names->str,
-                   report.n_missing + report.n_shape > MAX_NAMED ? ", ..." : "");
-      return FALSE;
-    }
-  if (report.n_unexpected > 0)
-    g_message ("%s: %u tensors match, %u are unexpected and left out", rn_safetensors_path (file),
-               report.n_matched, report.n_unexpected);
-  warn_of_divergence (params, file);
-  for (int i = 0; i < rn_param_set_size (params); i++)
-    if (!copy_in (device, rn_param_set_value (params, i),
-                  rn_safetensors_find (file, rn_param_set_get (params, i)->name), error))
-      return FALSE;
-  return TRUE;
 }
 
 gboolean

@@ -1,4 +1,5 @@
-/* param-io.h: parameters of a model to and from checkpoint files. */
+/* param-io.h: parameters of a model to checkpoint files, and momentum back; weights are read by
+ * weights/load.h. */
 #ifndef RUNNER_PARAM_IO_H
 #define RUNNER_PARAM_IO_H
 
@@ -11,13 +12,6 @@ G_BEGIN_DECLS
  * @params and @device are lent. */
 void rn_params_add_to (RnParamSet *params, RnDevice *device, gboolean with_momentum,
                        RnSafetensorsWriter *writer);
-
-/*
- * Fills all parameters and buffers from @file, which must have each with its shape; other tensors of the file
- * are counted and named in a message. RN_CHECKPOINT_ERROR_MISMATCH with the counts of matched, missing,
- * unexpected and ill-shaped ones; nothing is changed then.
- */
-gboolean rn_params_load (RnParamSet *params, RnDevice *device, const RnSafetensors *file, GError **error);
 
 /* The momentum of all trainable parameters. *@found is FALSE, and nothing is changed, when the file has none.
  */

@@ -6,6 +6,7 @@
 #include "runner/draw/show.h"
 #include "runner/evaluate.h"
 #include "runner/param-io.h"
+#include "runner/weights/load.h"
 
 typedef struct
 {
@@ -125,7 +126,8 @@ load_tensors (RnTask *task, const RnSafetensors *file, gboolean *has_optimizer, 
 {
   RnParamSet *params = rn_programs_params (programs (task));
   RnDevice *device = rn_programs_device (programs (task));
-  return rn_params_load (params, device, file, error)
+  g_autoptr (RnWeights) weights = rn_weights_open (rn_safetensors_path (file), error);
+  return weights != NULL && rn_job_load_weights (((TrainTask *) task)->job, weights, error)
          && rn_params_load_momentum (params, device, file, has_optimizer, error);
 }
 

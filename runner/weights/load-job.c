@@ -5,26 +5,18 @@
 #include "runner/weights/load.h"
 
 #include "runner/base/error.h"
+#include "runner/checkpoint.h"
 
 #include <string.h>
-
-#define CLASSES_HINT "what works: `classes:` with the list of the training"
 
 gboolean
 rn_weights_check_classes (const RnWeights *weights, const char *const *names, GError **error)
 {
   const char *const *was = rn_weights_classes (weights);
-  guint i = 0;
 
-  if (was == NULL || g_strv_equal (was, names))
+  if (was == NULL || rn_checkpoint_compare_classes (was, names, error))
     return TRUE;
-  while (was[i] != NULL && g_strcmp0 (was[i], names[i]) == 0)
-    i++;
-  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
-               "%s: it was trained on other classes: number %u is %s in the checkpoint and %s in the data "
-               "set; " CLASSES_HINT,
-               rn_weights_path (weights), i, was[i] != NULL ? was[i] : "missing",
-               names[i] != NULL ? names[i] : "missing");
+  g_prefix_error (error, "%s: ", rn_weights_path (weights));
   return FALSE;
 }
 
