@@ -59,14 +59,14 @@ init_log (RnAxis *axis, gboolean is_fixed, int n_ticks)
       axis->min = MAX (axis->min / 2, DBL_MIN);
       axis->max = MIN (axis->max * 2, DBL_MAX);
     }
-  double low = floor (log10 (axis->min) + 1e-9), high = ceil (log10 (axis->max) - 1e-9);
+  int low = (int) floor (log10 (axis->min) + 1e-9), high = (int) ceil (log10 (axis->max) - 1e-9);
   if (!is_fixed && high - low > 2)
     {
       axis->min = pow (10, low);
       axis->max = pow (10, high);
     }
-  double by = MAX (ceil ((high - low) / n_ticks), 1);
-  for (double power = low; power <= high; power += by)
+  int by = MAX ((high - low + n_ticks - 1) / n_ticks, 1);
+  for (int power = low; power <= high; power += by)
     for (int k = 1; k <= 5; k = k == 1 ? 2 : k + 3)
       if (k == 1 || high - low <= 2)
         add_tick (axis, k * pow (10, power));
