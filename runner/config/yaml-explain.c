@@ -51,87 +51,86 @@ says (const char *text, const char *words)
 
 /* A message about the place where the failed rule began, or NULL. */
 static char *
-explain_begin (const yaml_parser_t *parser, const char *begin)
+explain_begin (const RnYamlProblem *problem, const char *begin)
 {
-  if (says (parser->context, "simple key"))
+  if (says (problem->context, "simple key"))
     return explain_key (begin);
-  if (says (parser->context, "quoted scalar") && says (parser->problem, "end of stream"))
+  if (says (problem->context, "quoted scalar") && says (problem->problem, "end of stream"))
     return g_strdup_printf ("the quote that opens here has no end: %s", begin);
-  if (says (parser->problem, "expected ',' or ']'"))
+  if (says (problem->problem, "expected ',' or ']'"))
     return g_strdup_printf ("the list that opens here is not closed by line %" G_GSIZE_FORMAT
                             ": a \",\" or \"]\" is missing: %s",
-                            parser->problem_mark.line + 1, begin);
-  if (says (parser->problem, "expected ',' or '}'"))
+                            problem->at.line + 1, begin);
+  if (says (problem->problem, "expected ',' or '}'"))
     return g_strdup_printf ("the map that opens here is not closed by line %" G_GSIZE_FORMAT
                             ": a \",\" or \"}\" is missing: %s",
-                            parser->problem_mark.line + 1, begin);
+                            problem->at.line + 1, begin);
   return NULL;
 }
 
 /* A message about the place where the parser gave up, or NULL. */
 static char *
-explain_here (const yaml_parser_t *parser, const char *here, gboolean is_tab)
+explain_here (const RnYamlProblem *problem, const char *here, gboolean is_tab)
 {
-  const gsize begun = parser->context_mark.line + 1;
+  const gsize begun = problem->begin.line + 1;
 
-  if (says (parser->problem, "mapping values are not allowed"))
+  if (says (problem->problem, "mapping values are not allowed"))
     return g_strdup ("a colon is not expected here; is the line indented like the one above it? (a text with "
                      "\": \" in it needs quotes)");
-  if (says (parser->problem, "did not find expected key"))
+  if (says (problem->problem, "did not find expected key"))
     return g_strdup_printf ("\"%s\" does not fit here: the keys of one map begin in the same column (this "
                             "map begins in line %" G_GSIZE_FORMAT ", column %" G_GSIZE_FORMAT ")",
-                            here, begun, parser->context_mark.column + 1);
-  if (says (parser->problem, "expected '-' indicator"))
+                            here, begun, problem->begin.column + 1);
+  if (says (problem->problem, "expected '-' indicator"))
     return g_strdup_printf (
         "\"%s\" does not fit here: the items of one list begin with \"- \" in the same column (this list "
         "begins in line %" G_GSIZE_FORMAT ", column %" G_GSIZE_FORMAT ")",
-        here, begun, parser->context_mark.column + 1);
-  if (says (parser->problem, "cannot start any token") && is_tab)
+        here, begun, problem->begin.column + 1);
+  if (says (problem->problem, "cannot start any token") && is_tab)
     return g_strdup ("a tab cannot stand here; use spaces");
-  if (says (parser->problem, "cannot start any token"))
+  if (says (problem->problem, "cannot start any token"))
     return g_strdup_printf ("a text that begins with \"%.*s\" needs quotes: %s",
                             (int) (g_utf8_next_char (here) - here), here, here);
-  if (says (parser->problem, "unknown escape character"))
+  if (says (problem->problem, "unknown escape character"))
     return g_strdup ("a backslash between double quotes begins an escape; for a path use \"/\", or single "
                      "quotes");
-  if (says (parser->context, "alias") || says (parser->context, "anchor"))
+  if (says (problem->context, "alias") || says (problem->context, "anchor"))
     return g_strdup ("a text that begins with \"*\" or \"&\" needs quotes");
   return NULL;
 }
 
-char *
-rn_yaml_explain (const yaml_parser_t *parser, const char *text, gsize length, gsize *line, gsize *column)
+/* The place @line, @column of @text, both from 0; at most its end. */
+static const char *
+locate (const char *text, const char *end, gsize line, gsize column)
 {
-  /* Marks count characters in `index`; places in @text are found by line and column, which are ours too. */
-  const yaml_mark_t *marks[] = { &parser->context_mark, &parser->problem_mark };
-  g_autofree char *begin = NULL, *here = NULL; /* what stands at the marks */
-  char **const shown[] = { &begin, &here };
-  gboolean is_tab = FALSE; /* in the place of the second mark, in the end */
-  char *message = NULL;
+  const char *at = text;
 
-  for (gsize i = 0; i < G_N_ELEMENTS (marks); i++)
+  for (; line > 0 && at < end; line--)
     {
-      const char *start = text, *end = text + length;
-      for (gsize n = 0; n < marks[i]->line && start < end; n++)
-        {
-          const char *next = memchr (start, '\n', (gsize) (end - start));
-          start = next ? next + 1 : end;
-        }
-      for (gsize n = 0; n < marks[i]->column && start < end && *start != '\n'; n++)
-        start = g_utf8_next_char (start);
-      is_tab = start < end && *start == '\t';
-      *shown[i] = rest_of_line (text, length, (gsize) (MIN (start, end) - text));
+      const char *next = memchr (at, '\n', (gsize) (end - at));
+      at = next ? next + 1 : end;
     }
+  for (; column > 0 && at < end && *at != '\n'; column--)
+    at = g_utf8_next_char (at);
+  return MIN (at, end);
+}
 
-  if (parser->context)
-    message = explain_begin (parser, begin);
-  const yaml_mark_t *mark = message ? &parser->context_mark : &parser->problem_mark;
+char *
+rn_yaml_explain (const RnYamlProblem *problem, const char *text, gsize length, gsize *line, gsize *column)
+{
+  const char *end = text + length;
+  const char *begin = locate (text, end, problem->begin.line, problem->begin.column),
+             *at = locate (text, end, problem->at.line, problem->at.column);
+  g_autofree char *from_begin = rest_of_line (text, length, (gsize) (begin - text)),
+                  *from_here = rest_of_line (text, length, (gsize) (at - text));
+
+  char *message = problem->context ? explain_begin (problem, from_begin) : NULL;
+  *line = (message ? problem->begin.line : problem->at.line) + 1;
+  *column = (message ? problem->begin.column : problem->at.column) + 1;
   if (!message)
-    message = explain_here (parser, here, is_tab);
-  *line = mark->line + 1;
-  *column = mark->column + 1;
+    message = explain_here (problem, from_here, at < end && *at == '\t');
   if (message)
     return message;
-  const char *problem = parser->problem ? parser->problem : "out of memory";
-  return parser->context ? g_strdup_printf ("%s (%s)", problem, parser->context) : g_strdup (problem);
+  return problem->context ? g_strdup_printf ("%s (%s)", problem->problem, problem->context)
+                          : g_strdup (problem->problem);
 }

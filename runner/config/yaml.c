@@ -73,8 +73,13 @@ next_event (Parser *p, yaml_event_t *event, GError **error)
     }
   else
     {
+      const yaml_mark_t *at = &p->yaml.problem_mark, *begin = &p->yaml.context_mark;
+      const RnYamlProblem failure = { .problem = problem,
+                                      .context = p->yaml.context,
+                                      .at = { at->line, at->column },
+                                      .begin = { begin->line, begin->column } };
       gsize line, column;
-      g_autofree char *text = rn_yaml_explain (&p->yaml, p->text, p->length, &line, &column);
+      g_autofree char *text = rn_yaml_explain (&failure, p->text, p->length, &line, &column);
       syntax_error (p, line, column, error, text);
     }
   return FALSE;
