@@ -3,8 +3,6 @@
 
 #include "runner/weights/pickle-private.h"
 
-#define MAX_TEXT 4096 /* of a name */
-
 RnPickleValue *
 rn_pickle_value_new (RnPickle *pickle, RnPickleKind kind)
 {
@@ -85,10 +83,7 @@ rn_pickle_item (const RnPickleValue *value, guint i)
 const char *
 rn_pickle_string (const RnPickleValue *value)
 {
-  return value->kind == RN_PICKLE_STRING && value->text.size <= MAX_TEXT
-                 && g_utf8_validate (value->text.bytes, (gssize) value->text.size, NULL)
-             ? value->text.bytes
-             : NULL;
+  return value->kind == RN_PICKLE_STRING && value->text.is_name ? value->text.bytes : NULL;
 }
 
 RnPickleValue *

@@ -12,6 +12,7 @@
 #define MAX_BYTES (256 << 20)
 #define MAX_VALUES (1 << 21) /* a tensor of a checkpoint takes about 20, */
 #define MAX_STEPS (1 << 23)  /* and about 40 opcodes */
+#define MAX_TEXT 4096        /* of a name in a dict */
 #define MAX_LINE 256         /* of the names of a global */
 
 typedef enum
@@ -111,7 +112,7 @@ read_bytes (Machine *m, void *dst, gsize bytes, GError **error)
 static gboolean
 read_number (Machine *m, gsize bytes, guint64 *number, GError **error)
 {
-  guint8 raw[8];
+  guint8 raw[8] = { 0 };
 
   if (!read_bytes (m, raw, bytes, error))
     return FALSE;
@@ -261,7 +262,12 @@ do_text (Machine *m, RnPickleKind kind, gsize length_bytes, GError **error)
   value->text.bytes = bytes;
   value->text.size = (gsize) size;
   bytes[size] = '\0';
-  return read_bytes (m, bytes, (gsize) size, error);
+  if (!read_bytes (m, bytes, (gsize) size, error))
+    return FALSE;
+  /* Once, here: many containers may share the text. */
+  value->text.is_name =
+      kind == RN_PICKLE_STRING && size <= MAX_TEXT && g_utf8_validate (bytes, (gssize) size, NULL);
+  return TRUE;
 }
 
 /* Two's complement, of any length. */

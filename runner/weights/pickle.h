@@ -84,8 +84,9 @@ struct _RnPickleValue
     {
       char *bytes; /* ends with a NUL beyond size; may hold others */
       gsize size;
-    } text;           /* STRING, BYTES, BIG_INT */
-    GPtrArray *items; /* LIST, TUPLE, DICT: lent values; NULL when empty */
+      gboolean is_name; /* a STRING without NULs, valid UTF-8, of a length that names have */
+    } text;             /* STRING, BYTES, BIG_INT */
+    GPtrArray *items;   /* LIST, TUPLE, DICT: lent values; NULL when empty */
     RnPickleGlobal global;
     struct
     {
@@ -123,7 +124,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnPickle, rn_pickle_free)
 
 guint rn_pickle_n_items (const RnPickleValue *value); /* of a container; 0 for anything else */
 RnPickleValue *rn_pickle_item (const RnPickleValue *value, guint i);
-/* The text of a STRING without NULs, valid UTF-8, of a length that names have; else NULL. */
+/* The text of a STRING that is a name; else NULL. */
 const char *rn_pickle_string (const RnPickleValue *value);
 /* The last value of @key in a DICT; NULL if there is none or @dict is none. */
 RnPickleValue *rn_pickle_lookup (const RnPickleValue *dict, const char *key);

@@ -96,6 +96,8 @@ check_entry (RnWeights *weights, zip_int64_t index, const char *name, gsize *byt
              GError **error)
 {
   zip_stat_t info;
+  *bytes = 0;
+  *packed = FALSE;
   const zip_uint64_t wanted = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
 
   if (zip_stat_index (weights->zip->archive, (zip_uint64_t) index, 0, &info) != 0

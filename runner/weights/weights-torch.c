@@ -11,6 +11,7 @@
 #define MAX_NAME 512
 #define MAX_TENSORS (1 << 18)
 #define MAX_CLASSES 65536
+#define MAX_IGNORED 65536
 
 typedef struct
 {
@@ -147,7 +148,7 @@ take_classes (RnWeights *weights, const RnPickleValue *top, GError **error)
   for (guint i = 0; i < n; i++)
     {
       const char *name = rn_pickle_string (rn_pickle_item (names, i));
-      if (name == NULL)
+      if (name == NULL || strlen (name) > MAX_NAME)
         return rn_weights_damaged (weights, error, "meta.CLASSES[%u] is no name", i);
       g_ptr_array_add (weights->classes, g_strdup (name));
     }
@@ -185,7 +186,9 @@ rn_weights_take_pickle (RnWeights *weights, const RnPickle *pickle, GError **err
     if (is_left_out (rn_pickle_item (top, i), rn_pickle_item (top, i + 1), top, state_dict))
       {
         g_autofree char *key = key_text (rn_pickle_item (top, i));
-        if (key != NULL)
+        if (weights->ignored->len >= MAX_IGNORED)
+          return rn_weights_damaged (weights, error, "more than %d entries that are no tensors", MAX_IGNORED);
+        if (key != NULL && strlen (key) <= MAX_NAME)
           g_ptr_array_add (weights->ignored, g_steal_pointer (&key));
       }
   if (!walk_dict (&walk, state_dict, "", 0, error) || !take_classes (weights, top, error))

@@ -221,6 +221,17 @@ test_objects (Fixture *f, gconstpointer data)
     }
   refused_object (f, many, "over and over");
 
+  /* 70000 entries with the same long name, which is in the file once. */
+  GString *keys = g_string_new ("\x80\x02");
+  g_autofree char *long_key = g_strnfill (500, 'k');
+  pickle_text (keys, long_key);
+  g_string_append (keys, "q\1"
+                         "0}(");
+  for (guint i = 0; i < 70000; i++)
+    g_string_append (keys, "h\1N");
+  g_string_append_c (keys, 'u');
+  refused_object (f, keys, "entries that are no tensors");
+
   GString *twice = g_string_new ("}(");
   put_entry (twice, "w", "0", 6);
   put_entry (twice, "w", "0", 6);
