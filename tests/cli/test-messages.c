@@ -9,7 +9,10 @@
 
 #include "tests/cli/program.h"
 
+#include <fcntl.h>
+#include <glib/gstdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define GOOD                                \
@@ -209,6 +212,24 @@ test_leaves_nothing (void)
   g_assert_false (g_file_test (path, G_FILE_TEST_EXISTS));
 }
 
+/* Two runs in one work dir would mix their checkpoints; the lock goes with the process that holds it. */
+static void
+test_two_runs (void)
+{
+  static const char *const args[] = { "train", "mine.yaml", "--work-dir", "shared", NULL };
+  g_autofree char *path = g_build_filename (folder, "shared", NULL);
+
+  write_file ("mine.yaml", GOOD);
+  g_assert_cmpint (g_mkdir (path, 0777), ==, 0);
+  int fd = open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  g_assert_cmpint (fd, >=, 0);
+  g_assert_cmpint (flock (fd, LOCK_EX), ==, 0);
+  g_auto (Result) result = run_here (args);
+  close (fd);
+  g_assert_cmpint (result.code, ==, 1);
+  assert_contains (message_of (result.err), "shared: another run is at work there");
+}
+
 /* The values are shown even where the check refuses them. */
 static void
 test_config_shows (void)
@@ -220,6 +241,40 @@ test_config_shows (void)
   g_assert_cmpint (result.code, ==, 2);
   assert_contains (result.out, "intervall: 3");
   assert_contains (result.out, "mine.yaml:4");
+}
+
+/* The blocks of YAML in the guide are configurations that pass: the first one, and the others on top of it.
+ */
+static void
+test_guide (void)
+{
+  static const char *const args[] = { "config", "step.yaml", NULL };
+  g_autofree char *path = g_test_build_filename (G_TEST_DIST, "docs", "guide", "your-own-folder.md", NULL);
+  g_autofree char *guide = NULL;
+  g_autoptr (GError) error = NULL;
+
+  g_file_get_contents (path, &guide, NULL, &error);
+  g_assert_no_error (error);
+  g_auto (GStrv) parts = g_strsplit (guide, "```yaml\n", -1);
+  g_assert_cmpuint (g_strv_length (parts), ==, 4);
+  for (guint i = 1; parts[i] != NULL; i++)
+    {
+      char *end = strstr (parts[i], "```");
+      g_assert_nonnull (end);
+      *end = '\0';
+      const char *base = "_base_: retinanet_r18_bccd.yaml\n";
+      gboolean is_first = g_str_has_prefix (parts[i], base);
+      g_assert_cmpint (is_first, ==, i == 1);
+      g_autofree char *text =
+          is_first ? g_strconcat ("_base_: configs/retinanet_r18_bccd.yaml\n", parts[i] + strlen (base), NULL)
+                   : g_strconcat ("_base_: first.yaml\n", parts[i], NULL);
+      if (is_first)
+        write_file ("first.yaml", text);
+      write_file ("step.yaml", text);
+      g_auto (Result) result = run_here (args);
+      if (result.code != 0)
+        g_error ("block %u of the guide: %s", i, result.err);
+    }
 }
 
 int
@@ -248,7 +303,9 @@ main (int argc, char **argv)
       g_test_add_data_func (path, &cases[i], test_message);
     }
   g_test_add_func ("/messages/leaves-nothing", test_leaves_nothing);
+  g_test_add_func ("/messages/two-runs", test_two_runs);
   g_test_add_func ("/messages/config-shows", test_config_shows);
+  g_test_add_func ("/messages/guide", test_guide);
   int status = g_test_run ();
   remove_tree (folder);
   return status;
