@@ -59,7 +59,7 @@ rn_name_rules_check (const RnNode *revise_keys, GError **error)
   for (guint i = 0; i < rn_node_size (revise_keys); i++)
     {
       g_autoptr (GRegex) regex = NULL;
-      const char *replacement;
+      const char *replacement = NULL;
       if (!read_rule (revise_keys, i, &regex, &replacement, error))
         return FALSE;
     }
@@ -72,7 +72,7 @@ apply_rules (const RnNode *revise_keys, GPtrArray *names, GError **error)
   for (guint i = 0; revise_keys != NULL && i < rn_node_size (revise_keys); i++)
     {
       g_autoptr (GRegex) regex = NULL;
-      const char *replacement;
+      const char *replacement = NULL;
       if (!read_rule (revise_keys, i, &regex, &replacement, error))
         return FALSE;
       for (guint k = 0; k < names->len; k++)
