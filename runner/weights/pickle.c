@@ -304,7 +304,7 @@ do_int (Machine *m, gsize bytes, GError **error)
 static gboolean
 do_float (Machine *m, GError **error)
 {
-  guint64 bits; /* big-endian, unlike all else */
+  guint64 bits = 0; /* big-endian, unlike all else */
 
   if (!read_bytes (m, &bits, sizeof bits, error))
     return FALSE;
@@ -561,7 +561,7 @@ step (Machine *m, guint8 opcode, GError **error)
 static gboolean
 run (Machine *m, GError **error)
 {
-  guint8 opcode;
+  guint8 opcode = 0;
 
   while (read_bytes (m, &opcode, 1, error))
     {

@@ -245,7 +245,7 @@ check_byte_order (RnWeights *weights, GError **error)
 }
 
 static gboolean
-read_memory (gpointer source, void *dst, gsize bytes, GError **error)
+read_memory (gpointer source, void *dst, gsize bytes, G_GNUC_UNUSED GError **error)
 {
   const char **at = source;
   memcpy (dst, *at, bytes);
