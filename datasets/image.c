@@ -4,6 +4,7 @@
 
 #include "datasets/codec.h"
 #include "runner/base/error.h"
+#include "runner/base/file-kind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,69 +46,34 @@ walk_for_orientation (int orientation, int width, int height)
     }
 }
 
-static gboolean
-begins_with (const guint8 *head, gsize n, gsize at, const char *magic)
-{
-  gsize size = strlen (magic);
-
-  return n >= at + size && memcmp (head + at, magic, size) == 0;
-}
-
-/* What the file is instead, from its first @n bytes; NULL: no idea. */
-static const char *
-foreign_format (const guint8 *head, gsize n)
-{
-  static const struct
-  {
-    gsize at;
-    const char *magic, *name;
-  } formats[] = {
-    { 0, "GIF8", "a GIF image" },
-    { 8, "WEBP", "a WebP image" },
-    { 0, "BM", "a BMP image" },
-    { 0, "II*", "a TIFF image, or a camera's raw image" },
-    { 0, "MM", "a TIFF image, or a camera's raw image" },
-    { 4, "ftypavif", "an AVIF image" },
-    { 4, "ftyphei", "a HEIC image" },
-    { 4, "ftypmif1", "a HEIC image" },
-    { 4, "ftyp", "a film" },
-    { 4, "jP  ", "a JPEG 2000 image" },
-    { 0, "\xFF\x4F\xFF\x51", "a JPEG 2000 image" },
-    { 4, "JXL ", "a JPEG XL image" },
-    { 0, "\xFF\x0A", "a JPEG XL image" },
-    { 0, "8BPS", "a Photoshop image" },
-    { 0, "%PDF", "a PDF document" },
-    { 0, "version https://", "a pointer of Git LFS, not the image; run `git lfs pull`" },
-  };
-
-  for (gsize i = 0; i < G_N_ELEMENTS (formats); i++)
-    if (begins_with (head, n, formats[i].at, formats[i].magic))
-      return formats[i].name;
-  for (gsize i = 0; i < n && (g_ascii_isspace (head[i]) || head[i] == '<'); i++)
-    if (head[i] == '<')
-      return "a web page or other text with tags, not the image";
-  return NULL;
-}
-
 static void
 refuse_format (const guint8 *head, gsize n, GError **error)
 {
-  const char *name = foreign_format (head, n);
+  const char *what;
 
-  if (n == 0)
-    g_set_error_literal (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "empty file");
-  else if (name == NULL)
-    g_set_error_literal (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "neither JPEG nor PNG");
-  else
-    g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "this is %s%s", name,
-                 g_str_has_suffix (name, " image") ? "; convert it to JPEG or PNG" : "");
+  switch (rn_file_kind (head, n, &what))
+    {
+    case RN_FILE_EMPTY:
+      g_set_error_literal (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "empty file");
+      break;
+    case RN_FILE_IMAGE:
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "this is %s; convert it to JPEG or PNG", what);
+      break;
+    case RN_FILE_OTHER:
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "this is %s", what);
+      break;
+    case RN_FILE_TEXT:
+    case RN_FILE_UNKNOWN:
+    default:
+      g_set_error_literal (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "neither JPEG nor PNG");
+    }
 }
 
 static const RnCodec *
 codec_for_file (FILE *file, GError **error)
 {
   static const RnCodec *const codecs[] = { &rn_codec_jpeg, &rn_codec_png };
-  guint8 head[16];
+  guint8 head[RN_FILE_KIND_BYTES];
   gsize n = fread (head, 1, sizeof head, file);
 
   for (gsize i = 0; i < G_N_ELEMENTS (codecs); i++)

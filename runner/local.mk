@@ -56,7 +56,6 @@ librunner_internal_la_SOURCES += \
   runner/weights/torch-writer.c runner/weights/torch-writer.h \
   runner/weights/torch-zip.c \
   runner/weights/weights-private.h \
-  runner/weights/weights-sniff.c \
   runner/weights/weights-torch.c \
   runner/weights/weights-types.c runner/weights/weights-types.h \
   runner/weights/weights.c runner/weights/weights.h \

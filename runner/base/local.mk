@@ -2,6 +2,7 @@ librunner_internal_la_SOURCES += \
   runner/base/arena.c runner/base/arena.h \
   runner/base/atomic-file.c runner/base/atomic-file.h \
   runner/base/error.c runner/base/error.h \
+  runner/base/file-kind.c runner/base/file-kind.h \
   runner/base/log.c runner/base/log.h \
   runner/base/registry.c runner/base/registry.h \
   runner/base/rng.c runner/base/rng.h \

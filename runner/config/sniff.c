@@ -3,6 +3,7 @@
 #include "runner/config/sniff.h"
 
 #include <string.h>
+#include "runner/base/file-kind.h"
 #include "runner/base/registry.h"
 
 #define MAX_ENTRIES 4096 /* of a folder, in the search for a similar name */
@@ -10,34 +11,10 @@
 const char *
 rn_sniff_content (const char *data, gsize length)
 {
-  static const struct
-  {
-    const char *magic;
-    gsize length;
-    const char *what;
-  } known[] = {
-    { "\xff\xd8\xff", 3, "a JPEG image" },
-    { "\x89PNG", 4, "a PNG image" },
-    { "GIF8", 4, "a GIF image" },
-    { "PK\x03\x04", 4, "a zip file, such as a PyTorch checkpoint" },
-    { "\x80\x02", 2, "a Python pickle, such as a PyTorch checkpoint" },
-    { "\x1f\x8b", 2, "a gzip file" },
-    { "\x7f"
-      "ELF",
-      4, "a program" },
-    { "<?xml", 5, "an XML file, such as an annotation" },
-    { "<annotation", 11, "an XML annotation" },
-    { "\xff\xfe", 2, "text in UTF-16; save it as UTF-8" },
-    { "\xfe\xff", 2, "text in UTF-16; save it as UTF-8" },
-  };
+  const char *what;
+  RnFileKind kind = rn_file_kind ((const guint8 *) data, length, &what);
 
-  for (gsize i = 0; i < G_N_ELEMENTS (known); i++)
-    if (length >= known[i].length && memcmp (data, known[i].magic, known[i].length) == 0)
-      return known[i].what;
-  /* Eight bytes of length, little-endian, then a JSON object. */
-  if (length >= 9 && data[8] == '{' && data[7] == 0 && data[6] == 0 && data[5] == 0)
-    return "a safetensors checkpoint";
-  return NULL;
+  return kind == RN_FILE_IMAGE || kind == RN_FILE_OTHER ? what : NULL;
 }
 
 static gboolean

@@ -50,10 +50,6 @@ gboolean rn_weights_read_at (const RnWeights *weights, guint64 offset, void *dst
 /* Adds a tensor with name, type, dims and strides set, contiguous if @strides is NULL. */
 gboolean rn_weights_add (RnWeights *weights, const char *name, const RnPickleTensor *tensor, GError **error);
 
-/* What a file that is no checkpoint starts like: "a JPEG image"; @head is its first @n bytes. NULL: data of
- * no kind known here. */
-const char *rn_weights_sniff (const guint8 *head, gsize n);
-
 /* The readers fill @weights. */
 gboolean rn_weights_open_safetensors (RnWeights *weights, GError **error);
 gboolean rn_weights_open_torch_zip (RnWeights *weights, GError **error);

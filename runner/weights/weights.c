@@ -4,6 +4,7 @@
 #include "runner/weights/weights.h"
 
 #include "runner/base/error.h"
+#include "runner/base/file-kind.h"
 #include "runner/checkpoint.h"
 #include "runner/weights/weights-private.h"
 
@@ -14,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEAD_BYTES 512
 #define OPTIMIZER_PREFIX "momentum/" /* of tensors in our checkpoints */
 
 gboolean
@@ -199,7 +199,7 @@ is_safetensors (const guint8 *head, gsize n)
 static gboolean
 open_by_content (RnWeights *weights, GError **error)
 {
-  guint8 head[HEAD_BYTES];
+  guint8 head[RN_FILE_KIND_BYTES];
   gsize n = (gsize) MIN (weights->size, sizeof head);
 
   if (!rn_weights_read_at (weights, 0, head, n, error))
@@ -219,7 +219,8 @@ open_by_content (RnWeights *weights, GError **error)
       weights->format = RN_WEIGHTS_SAFETENSORS;
       return rn_weights_open_safetensors (weights, error);
     }
-  const char *what = rn_weights_sniff (head, n);
+  const char *what;
+  rn_file_kind (head, n, &what);
   rn_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
                 "%s is not a checkpoint: it is %s (expected .safetensors, or a .pth that torch.save wrote)",
                 weights->path, what != NULL ? what : "data of an unknown kind");

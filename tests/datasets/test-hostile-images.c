@@ -83,7 +83,7 @@ test_formats (void)
     { "\xFF\x0A\x00", 3, "a JPEG XL image" },
     { "8BPS\0\1", 6, "a Photoshop image" },
     { "%PDF-1.7\n", 9, "a PDF document" },
-    { "version https://git-lfs.github.com/spec/v1\n", 43, "a pointer of Git LFS" },
+    { "version https://git-lfs.github.com/spec/v1\n", 43, "a Git LFS pointer" },
     { "\n <!DOCTYPE html>", 17, "a web page" },
     { "neither", 7, "neither JPEG nor PNG" },
     { "\xFF\xD8", 2, "neither JPEG nor PNG" },

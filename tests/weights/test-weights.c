@@ -322,9 +322,10 @@ test_other_files (Fixture *f, gconstpointer data)
     { BYTES ("\x7f"
              "ELF\2\1"),
       "a program" },
-    { BYTES ("\x80\x04\x95\0\0\0\0\0\0\0\0}."), "torch.save did not write" },
+    { BYTES ("\x80\x04\x95\0\0\0\0\0\0\0\0}."), "a Python pickle" },
     { BYTES ("abc\0\0\0\0def"), "unknown kind" },
-    { BYTES ("\xff\xfe\xfd"), "unknown kind" },
+    { BYTES ("\xfe\xfe\xfd"), "unknown kind" },
+    { BYTES ("BMx: 1\n"), "it is text" },
   };
   for (guint i = 0; i < G_N_ELEMENTS (others); i++)
     {
