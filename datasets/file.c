@@ -3,42 +3,55 @@
 #include "datasets/file.h"
 
 #include "runner/base/error.h"
+#include "runner/base/open-file.h"
 
 #include <errno.h>
 #include <string.h>
-#include <glib/gstdio.h>
+#include <unistd.h>
 
 #define MAX_LIST (64 << 20) /* bytes of a split list or class file */
+
+/* At most @bytes from @fd, with a NUL behind; fewer if the file shrinks meanwhile. NULL with errno. */
+static char *
+read_all (int fd, gsize bytes, gsize *size)
+{
+  g_autofree char *text = g_try_malloc (bytes + 1);
+
+  if (text == NULL)
+    {
+      errno = ENOMEM;
+      return NULL;
+    }
+  *size = 0;
+  for (gssize n = 1; n != 0 && *size < bytes;)
+    {
+      n = read (fd, text + *size, bytes - *size);
+      if (n < 0 && errno != EINTR)
+        return NULL;
+      *size += (gsize) MAX (n, 0);
+    }
+  text[*size] = '\0';
+  return g_steal_pointer (&text);
+}
 
 gboolean
 rn_file_read (const char *path, gsize limit, char **text, gsize *size, GError **error)
 {
-  g_autoptr (GError) local = NULL;
-  GStatBuf info;
+  guint64 bytes = 0;
+  int fd = rn_open_regular (path, &bytes);
+  gboolean is_other = fd < 0 && (errno == EISDIR || errno == EINVAL);
 
-  if (g_stat (path, &info) != 0)
-    {
-      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING, "%s: %s", path, g_strerror (errno));
-      return FALSE;
-    }
-  if (!S_ISREG (info.st_mode))
-    {
-      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT, "%s: not a regular file", path);
-      return FALSE;
-    }
-  if ((guint64) info.st_size > limit)
-    {
-      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
-                   "%s: the file is too large: %" G_GUINT64_FORMAT " bytes, at most %" G_GSIZE_FORMAT, path,
-                   (guint64) info.st_size, limit);
-      return FALSE;
-    }
-  if (!g_file_get_contents (path, text, size, &local))
-    {
-      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING, "%s: %s", path, local->message);
-      return FALSE;
-    }
-  return TRUE;
+  *text = NULL;
+  if (fd >= 0 && bytes > limit)
+    g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
+                 "%s: the file is too large: %" G_GUINT64_FORMAT " bytes, at most %" G_GSIZE_FORMAT, path,
+                 bytes, limit);
+  else if (fd < 0 || (*text = read_all (fd, (gsize) bytes, size)) == NULL)
+    g_set_error (error, RN_DATA_ERROR, is_other ? RN_DATA_ERROR_FORMAT : RN_DATA_ERROR_MISSING, "%s: %s",
+                 path, rn_open_problem (errno));
+  if (fd >= 0)
+    close (fd);
+  return *text != NULL;
 }
 
 /* Windows saves text as UTF-16 with a mark; other text is passed on as it is. (transfer full) */

@@ -5,11 +5,10 @@
 #include "datasets/codec.h"
 #include "runner/base/error.h"
 #include "runner/base/file-kind.h"
+#include "runner/base/open-file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Orientations 5 to 8 stand the stored image on its side. */
@@ -138,17 +137,12 @@ rn_image_decode (FILE *file, guint8 *pixels, int width, int height, GError **err
 static FILE *
 open_path (const char *path, GError **error)
 {
-  /* Without O_NONBLOCK a named pipe would wait for a writer. */
-  int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  struct stat info;
-  FILE *file = NULL;
+  int fd = rn_open_regular (path, NULL);
+  FILE *file = fd >= 0 ? fdopen (fd, "rb") : NULL;
 
-  if (fd >= 0 && fstat (fd, &info) == 0 && S_ISREG (info.st_mode))
-    file = fdopen (fd, "rb");
   if (file == NULL)
     {
-      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING, "%s: %s", path,
-                   fd >= 0 ? "not a regular file" : g_strerror (errno));
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING, "%s: %s", path, rn_open_problem (errno));
       if (fd >= 0)
         close (fd);
     }

@@ -5,13 +5,13 @@
 
 #include "datasets/pipeline.h"
 #include "datasets/voc.h"
+#include "runner/base/open-file.h"
 #include "runner/config/schema.h"
 #include "runner/optimizer.h"
 #include "runner/runner.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #define MAX_DEPTH 8 /* of data sets in data sets, as the builder has it */
 
@@ -77,15 +77,13 @@ static int
 count_lines (const char *path)
 {
   char text[16 << 10];
-  struct stat status;
-  int n = 0;
+  int fd = rn_open_regular (path, NULL), n = 0;
 
-  if (stat (path, &status) != 0 || !S_ISREG (status.st_mode))
+  if (fd < 0)
     return 0;
-  FILE *file = fopen (path, "rbe");
-  gsize size = file != NULL ? fread (text, 1, sizeof text, file) : 0;
-  if (file != NULL)
-    fclose (file);
+  gssize n_read = read (fd, text, sizeof text);
+  close (fd);
+  gsize size = n_read > 0 ? (gsize) n_read : 0;
   if (size == sizeof text || memchr (text, '\0', size) != NULL)
     return 0;
   gboolean is_blank = TRUE;

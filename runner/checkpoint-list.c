@@ -5,6 +5,7 @@
 
 #include "runner/base/atomic-file.h"
 #include "runner/base/error.h"
+#include "runner/base/open-file.h"
 
 #include <errno.h>
 #include <glib/gstdio.h>
@@ -32,15 +33,17 @@ rn_checkpoint_list_read (const char *work_dir, GError **error)
   g_autofree char *path = g_build_filename (work_dir, LIST_NAME, NULL);
   g_autoptr (GError) cause = NULL;
 
-  /* A pipe would be waited for. */
-  if (g_file_test (path, G_FILE_TEST_EXISTS) && !g_file_test (path, G_FILE_TEST_IS_REGULAR))
+  int fd = rn_open_regular (path, NULL);
+  if (fd < 0 && errno == ENOENT)
+    return g_steal_pointer (&list);
+  if (fd < 0)
     {
-      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "%s: not a regular file", path);
+      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "%s: %s", path,
+                   rn_open_problem (errno));
       return NULL;
     }
-  g_autoptr (GMappedFile) map = g_mapped_file_new (path, FALSE, &cause);
-  if (map == NULL && g_error_matches (cause, G_FILE_ERROR, G_FILE_ERROR_NOENT))
-    return g_steal_pointer (&list);
+  g_autoptr (GMappedFile) map = g_mapped_file_new_from_fd (fd, FALSE, &cause);
+  close (fd);
   if (map == NULL || g_mapped_file_get_length (map) > MAX_LIST_BYTES)
     {
       g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "%s: %s", path,

@@ -3,14 +3,13 @@
 #include "runner/run-log.h"
 
 #include "runner/base/error.h"
+#include "runner/base/open-file.h"
 #include "runner/record.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SUFFIX ".log.json"
@@ -279,25 +278,18 @@ file_error (const char *path, const char *what, GError **error)
   return FALSE;
 }
 
-/* A FIFO must not be waited for. (transfer full) */
+/* (transfer full) */
 static FILE *
 open_log (const char *path, GError **error)
 {
-  struct stat info;
-  int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  int fd = rn_open_regular (path, NULL);
+  FILE *stream = fd >= 0 ? fdopen (fd, "r") : NULL;
 
-  if (fd < 0 || fstat (fd, &info) != 0 || !S_ISREG (info.st_mode))
-    {
-      file_error (path, fd < 0 ? g_strerror (errno) : "is not a regular file", error);
-      if (fd >= 0)
-        close (fd);
-      return NULL;
-    }
-  FILE *stream = fdopen (fd, "r");
   if (stream == NULL)
     {
-      file_error (path, g_strerror (errno), error);
-      close (fd);
+      file_error (path, rn_open_problem (errno), error);
+      if (fd >= 0)
+        close (fd);
     }
   return stream;
 }

@@ -3,14 +3,15 @@
 #include "runner/safetensors.h"
 
 #include "runner/base/error.h"
+#include "runner/base/open-file.h"
 #include "runner/crc32c.h"
 #include "runner/record.h"
 #include "runner/safetensors-format.h"
 
 #include <errno.h>
-#include <glib/gstdio.h>
 #include <json-glib/json-glib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_HEADER_BYTES (100 << 20) /* the limit of the format's own library */
 #define MAX_DEPTH 3
@@ -283,23 +284,19 @@ rn_safetensors_open_memory (const void *bytes, gsize size, const char *name, GEr
   return read_header (file, error) ? g_steal_pointer (&file) : NULL;
 }
 
-/* GLib's messages of folders and devices speak of mmap, and do not start with the path. */
 static GMappedFile *
 map_file (const char *path, GError **error)
 {
   g_autoptr (GError) cause = NULL;
-  GStatBuf info;
-  GMappedFile *map = NULL;
-  const char *problem = NULL;
+  int fd = rn_open_regular (path, NULL);
+  const char *problem = fd < 0 ? rn_open_problem (errno) : NULL;
+  GMappedFile *map = fd >= 0 ? g_mapped_file_new_from_fd (fd, FALSE, &cause) : NULL;
 
-  if (g_stat (path, &info) != 0)
-    problem = g_strerror (errno);
-  else if (!S_ISREG (info.st_mode))
-    problem = "not a regular file";
-  else if ((map = g_mapped_file_new (path, FALSE, &cause)) == NULL)
-    problem = cause->message;
-  if (problem != NULL)
-    g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISSING, "%s: %s", path, problem);
+  if (fd >= 0)
+    close (fd);
+  if (map == NULL)
+    g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISSING, "%s: %s", path,
+                 problem != NULL ? problem : cause->message);
   return map;
 }
 

@@ -4,6 +4,7 @@ librunner_internal_la_SOURCES += \
   runner/base/error.c runner/base/error.h \
   runner/base/file-kind.c runner/base/file-kind.h \
   runner/base/log.c runner/base/log.h \
+  runner/base/open-file.c runner/base/open-file.h \
   runner/base/registry.c runner/base/registry.h \
   runner/base/rng.c runner/base/rng.h \
   runner/base/signals.c runner/base/signals.h \

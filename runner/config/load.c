@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
+#include "runner/base/open-file.h"
 #include "runner/config/sniff.h"
 
 #define MAX_FILE (8 << 20) /* bytes */
@@ -152,15 +153,14 @@ set_file_error (const char *path, int code, GError **error)
 static char *
 read_file (const char *path, gsize *length, GError **error)
 {
-  struct stat status;
-  if (stat (path, &status) == 0 && !S_ISREG (status.st_mode))
+  int fd = rn_open_regular (path, NULL);
+  if (fd < 0 && (errno == EISDIR || errno == EINVAL))
     {
       g_set_error (error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: %s", path,
-                   S_ISDIR (status.st_mode) ? "is a folder; name the .yaml file in it"
-                                            : "is no regular file");
+                   errno == EISDIR ? "is a folder; name the .yaml file in it" : rn_open_problem (errno));
       return NULL;
     }
-  FILE *file = fopen (path, "rbe");
+  FILE *file = fd >= 0 ? fdopen (fd, "rb") : NULL;
   g_autofree char *text = file ? g_try_malloc (MAX_FILE + 1) : NULL;
   int code = !file ? errno : !text ? ENOMEM : 0;
 
@@ -171,6 +171,8 @@ read_file (const char *path, gsize *length, GError **error)
     }
   if (file)
     fclose (file);
+  else if (fd >= 0)
+    close (fd);
   if (code == 0)
     return g_steal_pointer (&text);
   const char *content = code == EFBIG ? rn_sniff_content (text, *length) : NULL;

@@ -5,14 +5,12 @@
 
 #include "runner/base/error.h"
 #include "runner/base/file-kind.h"
+#include "runner/base/open-file.h"
 #include "runner/checkpoint.h"
 #include "runner/weights/weights-private.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <glib/gstdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define OPTIMIZER_PREFIX "momentum/" /* of tensors in our checkpoints */
@@ -98,22 +96,12 @@ rn_weights_free (RnWeights *weights)
 static gboolean
 open_file (RnWeights *weights, GError **error)
 {
-  struct stat info;
-  const char *problem = NULL;
-
-  /* O_NONBLOCK: a pipe must not wait for a writer. */
-  weights->fd = g_open (weights->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-  if (weights->fd < 0 || fstat (weights->fd, &info) != 0)
-    problem = g_strerror (errno);
-  else if (S_ISDIR (info.st_mode))
-    problem = "a folder, not a checkpoint";
-  else if (!S_ISREG (info.st_mode))
-    problem = "not a regular file";
-  else
-    weights->size = (guint64) info.st_size;
-  if (problem != NULL)
-    rn_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISSING, "%s: %s", weights->path, problem);
-  return problem == NULL;
+  weights->fd = rn_open_regular (weights->path, &weights->size);
+  if (weights->fd >= 0)
+    return TRUE;
+  rn_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISSING, "%s: %s", weights->path,
+                errno == EISDIR ? "a folder, not a checkpoint" : rn_open_problem (errno));
+  return FALSE;
 }
 
 static void

@@ -1,0 +1,49 @@
+#include "config.h"
+
+#include "runner/base/open-file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int
+rn_open_regular (const char *path, guint64 *size)
+{
+  int fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct stat info;
+  int code = 0;
+
+  if (fd < 0)
+    {
+      if (errno == ENXIO) /* a socket */
+        errno = EINVAL;
+      return -1;
+    }
+  if (fstat (fd, &info) != 0)
+    code = errno;
+  else if (!S_ISREG (info.st_mode))
+    code = S_ISDIR (info.st_mode) ? EISDIR : EINVAL;
+  if (code != 0)
+    {
+      close (fd);
+      errno = code;
+      return -1;
+    }
+  if (size != NULL)
+    *size = (guint64) info.st_size;
+  return fd;
+}
+
+const char *
+rn_open_problem (int code)
+{
+  switch (code)
+    {
+    case EISDIR:
+    case EINVAL:
+      return "not a regular file";
+    default:
+      return g_strerror (code);
+    }
+}
