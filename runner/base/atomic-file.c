@@ -56,21 +56,30 @@ is_same_file (int fd, const char *path)
   return fstat (fd, &a) == 0 && lstat (path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+static gboolean
+is_regular (int fd)
+{
+  struct stat info;
+  return fstat (fd, &info) == 0 && S_ISREG (info.st_mode);
+}
+
 /*
  * Opens @path, empty and locked; -1 with errno, EBUSY when another process has it. The name is fixed, so what
- * a killed process left behind is used again instead of piling up.
+ * a killed process left behind is used again instead of piling up. A pipe of this name is not waited for.
  */
 static int
 open_locked (const char *path)
 {
   for (;;)
     {
-      int fd = g_open (path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+      int fd = g_open (path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
       if (fd < 0)
         return -1;
 
       int code = 0;
-      if (flock (fd, LOCK_EX | LOCK_NB) != 0)
+      if (!is_regular (fd))
+        code = EINVAL;
+      else if (flock (fd, LOCK_EX | LOCK_NB) != 0)
         code = errno == EWOULDBLOCK ? EBUSY : errno;
       else if (is_same_file (fd, path)) /* else the one before us was just renamed: start again */
         {
@@ -133,8 +142,14 @@ rn_atomic_file_new (const char *path, GError **error)
     code = errno;
   if (code != 0)
     {
-      g_clear_pointer (&file->temporary, g_free); /* not ours to remove */
-      fail (file, code, "create a temporary file beside it", error);
+      g_autofree char *temporary = g_steal_pointer (&file->temporary); /* not ours to remove */
+      struct stat info;
+      if (lstat (temporary, &info) == 0 && !S_ISREG (info.st_mode))
+        g_set_error (error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                     "%s: cannot write: %s is in the way, which is not a regular file; remove it", path,
+                     temporary);
+      else
+        fail (file, code, "create a temporary file beside it", error);
       return NULL;
     }
   return g_steal_pointer (&file);

@@ -15,7 +15,8 @@ G_BEGIN_DECLS
 typedef struct _RnAtomicFile RnAtomicFile;
 
 /*
- * Opens the temporary file @path.tmp; an error when another process is writing it. The folder must exist.
+ * Opens the temporary file @path.tmp; an error when another process is writing it, or when something that is
+ * not a regular file has this name. The folder must exist.
  * (transfer full)
  */
 RnAtomicFile *rn_atomic_file_new (const char *path, GError **error);

@@ -196,6 +196,40 @@ test_no_regular_file (Fixture *f, gconstpointer data)
   g_assert_false (g_file_test (f->temporary, G_FILE_TEST_EXISTS));
 }
 
+/* What has the temporary's name and is no file is neither waited for nor written to nor removed. */
+static void
+test_temporary_in_the_way (Fixture *f, gconstpointer data)
+{
+  enum
+  {
+    PIPE,
+    READ_PIPE,
+    LINK,
+    FOLDER,
+    N
+  };
+
+  for (int kind = PIPE; kind < N; kind++)
+    {
+      g_autoptr (GError) error = NULL;
+      int made = kind == LINK     ? symlink ("elsewhere", f->temporary)
+                 : kind == FOLDER ? g_mkdir (f->temporary, 0700)
+                                  : mkfifo (f->temporary, 0600);
+      g_assert_cmpint (made, ==, 0);
+      int reader = kind == READ_PIPE ? g_open (f->temporary, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0) : -1;
+
+      g_assert_null (rn_atomic_file_new (f->path, &error));
+      g_assert_error (error, G_FILE_ERROR, G_FILE_ERROR_INVAL);
+      g_assert_true (g_str_has_prefix (error->message, f->path));
+      g_assert_nonnull (strstr (error->message, f->temporary));
+      g_assert_nonnull (strstr (error->message, "not a regular file"));
+      if (reader >= 0)
+        close (reader);
+      g_assert_cmpint (g_remove (f->temporary), ==, 0);
+    }
+  g_assert_true (rn_atomic_file_save (f->path, "whole", 5, NULL));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -207,6 +241,7 @@ main (int argc, char **argv)
   g_test_add ("/atomic-file/failure-sticks", Fixture, NULL, set_up, test_failure_sticks, tear_down);
   g_test_add ("/atomic-file/leftover-and-lock", Fixture, NULL, set_up, test_leftover_and_lock, tear_down);
   g_test_add ("/atomic-file/no-regular-file", Fixture, NULL, set_up, test_no_regular_file, tear_down);
+  g_test_add ("/atomic-file/in-the-way", Fixture, NULL, set_up, test_temporary_in_the_way, tear_down);
   g_test_add_func ("/atomic-file/no-folder", test_no_folder);
   g_test_add_func ("/atomic-file/folder", test_folder);
   return g_test_run ();
