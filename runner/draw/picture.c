@@ -76,6 +76,13 @@ copy_pixels (RnPicture *picture, const guint8 *pixels, int width, int height)
   cairo_surface_mark_dirty (picture->surface);
 }
 
+static void
+use_font (cairo_t *cr, double size)
+{
+  cairo_select_font_face (cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
+  cairo_set_font_size (cr, size);
+}
+
 RnPicture *
 rn_picture_new (const guint8 *pixels, int width, int height)
 {
@@ -93,8 +100,7 @@ rn_picture_new (const guint8 *pixels, int width, int height)
   picture->line = picture->font * LINE_PER_FONT;
   picture->labels = g_array_new (FALSE, FALSE, sizeof (Label));
   g_array_set_clear_func (picture->labels, label_clear);
-  cairo_select_font_face (picture->cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
-  cairo_set_font_size (picture->cr, picture->font);
+  use_font (picture->cr, picture->font);
   return picture;
 }
 
@@ -135,12 +141,20 @@ place_box (const RnPicture *picture, const float box[4], double placed[4])
   return TRUE;
 }
 
+/* A box that is no larger than its line is a dot: cairo would draw nothing of it. */
 static void
 stroke_box (const RnPicture *picture, const double placed[4], double line)
 {
+  double width = placed[2] - placed[0] - line, height = placed[3] - placed[1] - line;
+
+  if (width <= 0 && height <= 0)
+    {
+      cairo_rectangle (picture->cr, placed[0], placed[1], line, line);
+      cairo_fill (picture->cr);
+      return;
+    }
   cairo_set_line_width (picture->cr, line);
-  cairo_rectangle (picture->cr, placed[0] + line / 2, placed[1] + line / 2,
-                   MAX (placed[2] - placed[0] - line, 0), MAX (placed[3] - placed[1] - line, 0));
+  cairo_rectangle (picture->cr, placed[0] + line / 2, placed[1] + line / 2, MAX (width, 0), MAX (height, 0));
   cairo_stroke (picture->cr);
 }
 
@@ -195,7 +209,7 @@ draw_strip (const RnPicture *picture, double x, double y, double width, const do
   cairo_show_text (picture->cr, text);
 }
 
-/* Above its box, or else just inside; moved until it is inside the picture, below @top. */
+/* Above its box, or else just inside; moved until it is inside the image, below @top. */
 static void
 draw_label (const RnPicture *picture, const Label *label, double top)
 {
@@ -213,22 +227,52 @@ draw_label (const RnPicture *picture, const Label *label, double top)
   draw_strip (picture, x, y, width, label->rgb, text);
 }
 
+/* Moves the image down by @height pixels, into a surface with so much room above; (0, 0) moves with it. */
+static void
+add_room (RnPicture *picture, int height)
+{
+  cairo_surface_t *taller =
+      cairo_image_surface_create (CAIRO_FORMAT_RGB24, (int) picture->width, (int) picture->height + height);
+  cairo_t *cr = cairo_create (taller);
+
+  cairo_translate (cr, 0, height);
+  cairo_set_source_surface (cr, picture->surface, 0, 0);
+  cairo_paint (cr);
+  use_font (cr, picture->font);
+  cairo_destroy (picture->cr);
+  cairo_surface_destroy (picture->surface);
+  picture->cr = cr;
+  picture->surface = taller;
+}
+
+/* The caption's strip lies above the image, or on it where the picture would be taller than any can be. Gives
+ * the height that is lost for labels. */
+static double
+draw_caption (RnPicture *picture)
+{
+  static const double black[3] = { 0, 0, 0 };
+  cairo_font_extents_t font;
+
+  cairo_font_extents (picture->cr, &font);
+  int height = (int) ceil (font.ascent + font.descent);
+  gboolean has_room = picture->height + height <= MAX_SIDE;
+  if (has_room)
+    add_room (picture, height);
+  g_autofree char *text = rn_text_fit (picture->cr, picture->caption, picture->width - 2 * picture->line);
+  draw_strip (picture, 0, has_room ? -height : 0, picture->width, black, text);
+  return has_room ? 0 : height;
+}
+
+/* All that waits, once: it is part of the picture then. */
 static void
 draw_texts (RnPicture *picture)
 {
-  static const double black[3] = { 0, 0, 0 };
-  double top = 0;
+  double top = picture->caption != NULL ? draw_caption (picture) : 0;
 
-  if (picture->caption != NULL)
-    {
-      cairo_font_extents_t font;
-      cairo_font_extents (picture->cr, &font);
-      g_autofree char *text = rn_text_fit (picture->cr, picture->caption, picture->width - 2 * picture->line);
-      draw_strip (picture, 0, 0, picture->width, black, text);
-      top = font.ascent + font.descent;
-    }
   for (guint i = 0; i < picture->labels->len; i++)
     draw_label (picture, &g_array_index (picture->labels, Label, i), top);
+  g_clear_pointer (&picture->caption, g_free);
+  g_array_set_size (picture->labels, 0);
 }
 
 gboolean

@@ -31,7 +31,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnPicture, rn_picture_free)
  */
 void rn_picture_box (RnPicture *picture, const float box[4], int color_index, RnBoxStyle style,
                      const char *label);
-/* A line of text at the top of the picture. */
+/* A line of text in a strip above the image: it makes the picture taller. */
 void rn_picture_caption (RnPicture *picture, const char *text);
 /* Through a temporary file, so never half a picture. G_FILE_ERROR with the path. */
 gboolean rn_picture_write_png (RnPicture *picture, const char *path, GError **error);

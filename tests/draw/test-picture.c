@@ -213,21 +213,59 @@ test_hostile_text (void)
     }
 }
 
+/* The last caption lies in a strip above the image, which moves down by it with its boxes and labels. */
 static void
 test_caption (void)
 {
   static const float box[4] = { 0, 0, 60, 60 };
-  g_autoptr (RnPicture) picture = grey_picture (500, 400);
+  g_autoptr (RnPicture) plain_picture = grey_picture (500, 400), picture = grey_picture (500, 400);
+  g_autoptr (RnPicture) other_picture = grey_picture (500, 400);
+  rn_picture_box (plain_picture, box, 2, RN_BOX_SOLID, "x");
   rn_picture_caption (picture, "first");
   rn_picture_box (picture, box, 2, RN_BOX_SOLID, "x");
   rn_picture_caption (picture, "second");
+  rn_picture_caption (other_picture, "first");
+  rn_picture_box (other_picture, box, 2, RN_BOX_SOLID, "x");
+  g_auto (Image) plain = finish (plain_picture);
   g_auto (Image) image = finish (picture);
-  int n_labels = 0;
+  g_auto (Image) again = finish (picture);
+  g_auto (Image) other = finish (other_picture);
+  int strip = image.height - plain.height;
+  gsize row = (gsize) plain.width * 3;
 
-  g_assert_cmpint (image.pixels[3 * 499], ==, 0); /* its strip spans the picture */
-  for (int y = 0; y < 60; y++)                    /* the label is below it */
-    n_labels += has_color (&image, 4, y, 2);
-  g_assert_cmpint (n_labels, >, 8);
+  g_assert_cmpint (image.width, ==, plain.width);
+  g_assert_cmpint (strip, >=, 12); /* as high as the font at least */
+  g_assert_cmpint (memcmp (image.pixels + (gsize) strip * row, plain.pixels, (gsize) plain.height * row), ==,
+                   0);
+  int n_white = 0;
+  for (int y = 0; y < strip; y++)
+    {
+      g_assert_cmpint (image.pixels[(gsize) y * row + row - 1], ==, 0); /* it spans the picture */
+      for (gsize x = 0; x < row; x++)
+        n_white += image.pixels[(gsize) y * row + x] > 128;
+    }
+  g_assert_cmpint (n_white, >, 0);
+  g_assert_cmpint (other.height, ==, image.height);
+  g_assert_cmpint (memcmp (other.pixels, image.pixels, (gsize) strip * row), !=, 0);
+  g_assert_cmpint (again.height, ==, image.height);
+  g_assert_cmpint (memcmp (again.pixels, image.pixels, (gsize) image.height * row), ==, 0);
+}
+
+/* Where a strip would make the picture taller than cairo allows, it lies on the image, and labels below it.
+ */
+static void
+test_caption_without_room (void)
+{
+  static const float box[4] = { 0, 0, 2, 3000 };
+  g_autoptr (RnPicture) picture = grey_picture (4, 32767);
+  rn_picture_box (picture, box, 2, RN_BOX_SOLID, NULL);
+  rn_picture_caption (picture, "");
+  g_auto (Image) image = finish (picture);
+
+  g_assert_cmpint (image.height, ==, 32767);
+  g_assert_cmpint (image.pixels[0], ==, 0);
+  g_assert_true (has_color (&image, 0, 2000, 2));
+  g_assert_true (is_grey (&image, 0, 32766));
 }
 
 static void
@@ -281,11 +319,14 @@ test_sizes (void)
       g_autoptr (RnPicture) picture = grey_picture (sizes[i][0], sizes[i][1]);
       rn_picture_box (picture, box, 0, RN_BOX_SOLID, "class 0.5");
       rn_picture_box (picture, box, 0, RN_BOX_DASHED, NULL);
-      rn_picture_caption (picture, "caption");
       g_auto (Image) image = finish (picture);
       g_assert_cmpint (image.width, ==, sizes[i][0] * sizes[i][2]);
       g_assert_cmpint (image.height, ==, sizes[i][1] * sizes[i][2]);
       g_assert_cmpint (count_drawn (&image), >, 0);
+      rn_picture_caption (picture, "caption");
+      g_auto (Image) captioned = finish (picture);
+      g_assert_cmpint (captioned.width, ==, image.width);
+      g_assert_cmpint (captioned.height, >, image.height);
     }
 }
 
@@ -311,6 +352,7 @@ main (int argc, char **argv)
   g_test_add_func ("/picture/labels", test_labels_stay_inside);
   g_test_add_func ("/picture/hostile-text", test_hostile_text);
   g_test_add_func ("/picture/caption", test_caption);
+  g_test_add_func ("/picture/caption-without-room", test_caption_without_room);
   g_test_add_func ("/picture/hostile-boxes", test_hostile_boxes);
   g_test_add_func ("/picture/sizes", test_sizes);
   g_test_add_func ("/picture/write-errors", test_write_errors);
