@@ -137,8 +137,8 @@ check_index (const RnIndex *index)
 }
 
 /* A damaged file is no error: the folder is scanned again. */
-int
-rn_fuzz_cache (const guint8 *data, gsize size)
+static int
+fuzz_cache (const guint8 *data, gsize size)
 {
   g_autofree guint8 *copy = g_memdup2 (data, size);
   g_autofree char *path = NULL;
@@ -175,4 +175,4 @@ static const RnFuzzToken tokens[] = {
   RN_FUZZ_TOKEN ("../x\0"), RN_FUZZ_TOKEN ("\0"),      { NULL, 0 },
 };
 
-const RnFuzzReader rn_fuzz_reader_cache = { "cache", rn_fuzz_cache, add_seeds, tokens };
+const RnFuzzReader rn_fuzz_reader_cache = { "cache", fuzz_cache, add_seeds, tokens };

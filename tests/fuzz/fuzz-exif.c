@@ -6,8 +6,8 @@
 #include "datasets/codec.h"
 
 /* No error is known here: what is damaged counts as upright. */
-int
-rn_fuzz_exif (const guint8 *data, gsize size)
+static int
+fuzz_exif (const guint8 *data, gsize size)
 {
   int orientation = rn_exif_orientation (data, size);
 
@@ -33,4 +33,4 @@ static const RnFuzzToken tokens[] = {
   RN_FUZZ_TOKEN ("\x01\x12\0\x03"), RN_FUZZ_TOKEN ("\x12\x01\x03\0"), { NULL, 0 },
 };
 
-const RnFuzzReader rn_fuzz_reader_exif = { "exif", rn_fuzz_exif, add_seeds, tokens };
+const RnFuzzReader rn_fuzz_reader_exif = { "exif", fuzz_exif, add_seeds, tokens };

@@ -37,8 +37,8 @@ read_image (const guint8 *data, gsize size, GError **error)
   return ok;
 }
 
-int
-rn_fuzz_jpeg (const guint8 *data, gsize size)
+static int
+fuzz_jpeg (const guint8 *data, gsize size)
 {
   g_autoptr (GError) error = NULL;
   gboolean ok;
@@ -84,8 +84,8 @@ repair_checksums (guint8 *data, gsize size)
     }
 }
 
-int
-rn_fuzz_png (const guint8 *data, gsize size)
+static int
+fuzz_png (const guint8 *data, gsize size)
 {
   g_autoptr (GError) error = NULL;
   g_autofree guint8 *copy = g_memdup2 (data, size);
@@ -176,5 +176,5 @@ static const RnFuzzToken png_tokens[] = {
   { NULL, 0 },
 };
 
-const RnFuzzReader rn_fuzz_reader_jpeg = { "jpeg", rn_fuzz_jpeg, add_jpeg_seeds, jpeg_tokens };
-const RnFuzzReader rn_fuzz_reader_png = { "png", rn_fuzz_png, add_png_seeds, png_tokens };
+const RnFuzzReader rn_fuzz_reader_jpeg = { "jpeg", fuzz_jpeg, add_jpeg_seeds, jpeg_tokens };
+const RnFuzzReader rn_fuzz_reader_png = { "png", fuzz_png, add_png_seeds, png_tokens };

@@ -50,8 +50,8 @@ read_lines (const char *path)
   rn_fuzz_check (lines != NULL, error);
 }
 
-int
-rn_fuzz_list (const guint8 *data, gsize size)
+static int
+fuzz_list (const guint8 *data, gsize size)
 {
   const char *path = rn_fuzz_file (data, size);
   g_autoptr (GError) error = NULL;
@@ -84,4 +84,4 @@ static const RnFuzzToken tokens[] = {
   RN_FUZZ_TOKEN ("\x1b[2J"),      { NULL, 0 },
 };
 
-const RnFuzzReader rn_fuzz_reader_list = { "list", rn_fuzz_list, add_seeds, tokens };
+const RnFuzzReader rn_fuzz_reader_list = { "list", fuzz_list, add_seeds, tokens };

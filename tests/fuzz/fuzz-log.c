@@ -35,8 +35,8 @@ check_text (const char *text)
 }
 
 /* Lines that cannot be read are noted; a file of such lines only is no error. */
-int
-rn_fuzz_log (const guint8 *data, gsize size)
+static int
+fuzz_log (const guint8 *data, gsize size)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (RnRunLog) log = rn_run_log_read (rn_fuzz_file (data, size), &error);
@@ -79,4 +79,4 @@ static const RnFuzzToken tokens[] = {
   RN_FUZZ_TOKEN ("\xff"),         { NULL, 0 },
 };
 
-const RnFuzzReader rn_fuzz_reader_log = { "log", rn_fuzz_log, add_seeds, tokens };
+const RnFuzzReader rn_fuzz_reader_log = { "log", fuzz_log, add_seeds, tokens };

@@ -33,8 +33,8 @@ check_tensor (const RnPickle *pickle, const RnPickleTensor *tensor)
   g_assert_cmpuint (tensor->offset + (last + 1) * tensor->type->bytes, <=, storage->bytes);
 }
 
-int
-rn_fuzz_pickle (const guint8 *data, gsize size)
+static int
+fuzz_pickle (const guint8 *data, gsize size)
 {
   const guint8 *at = data;
   RnPickleSource source = { read_memory, &at, size };
@@ -115,4 +115,4 @@ static const RnFuzzToken tokens[] = {
   { NULL, 0 },
 };
 
-const RnFuzzReader rn_fuzz_reader_pickle = { "pickle", rn_fuzz_pickle, add_seeds, tokens };
+const RnFuzzReader rn_fuzz_reader_pickle = { "pickle", fuzz_pickle, add_seeds, tokens };

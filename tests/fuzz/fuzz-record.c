@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-int
-rn_fuzz_record (const guint8 *data, gsize size)
+static int
+fuzz_record (const guint8 *data, gsize size)
 {
   g_autofree char *text = g_strndup ((const char *) data, size);
   g_autoptr (GError) error = NULL;
@@ -42,4 +42,4 @@ static const RnFuzzToken tokens[] = {
   RN_FUZZ_TOKEN ("0x10"),    RN_FUZZ_TOKEN ("\"a\": 1, "), RN_FUZZ_TOKEN ("\\"), { NULL, 0 },
 };
 
-const RnFuzzReader rn_fuzz_reader_record = { "record", rn_fuzz_record, add_seeds, tokens };
+const RnFuzzReader rn_fuzz_reader_record = { "record", fuzz_record, add_seeds, tokens };

@@ -61,8 +61,8 @@ repair_size (guint8 *data, gsize size)
   memcpy (data, &header, sizeof header);
 }
 
-int
-rn_fuzz_safetensors (const guint8 *data, gsize size)
+static int
+fuzz_safetensors (const guint8 *data, gsize size)
 {
   g_autofree guint8 *copy = g_memdup2 (data, size);
   g_autoptr (GError) error = NULL;
@@ -152,4 +152,4 @@ static const RnFuzzToken tokens[] = {
   { NULL, 0 },
 };
 
-const RnFuzzReader rn_fuzz_reader_safetensors = { "safetensors", rn_fuzz_safetensors, add_seeds, tokens };
+const RnFuzzReader rn_fuzz_reader_safetensors = { "safetensors", fuzz_safetensors, add_seeds, tokens };

@@ -35,8 +35,8 @@ read_tensors (RnWeights *weights, GError **error)
   return TRUE;
 }
 
-int
-rn_fuzz_weights (const guint8 *data, gsize size)
+static int
+fuzz_weights (const guint8 *data, gsize size)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (RnWeights) weights = rn_weights_open (rn_fuzz_file (data, size), &error);
@@ -80,4 +80,4 @@ static const RnFuzzToken tokens[] = {
   { NULL, 0 },
 };
 
-const RnFuzzReader rn_fuzz_reader_weights = { "weights", rn_fuzz_weights, add_seeds, tokens };
+const RnFuzzReader rn_fuzz_reader_weights = { "weights", fuzz_weights, add_seeds, tokens };

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-int
-rn_fuzz_xml (const guint8 *data, gsize size)
+static int
+fuzz_xml (const guint8 *data, gsize size)
 {
   g_auto (RnVocAnnotation) annotation;
   g_autoptr (GError) error = NULL;
@@ -93,4 +93,4 @@ static const RnFuzzToken tokens[] = {
   { NULL, 0 },
 };
 
-const RnFuzzReader rn_fuzz_reader_xml = { "xml", rn_fuzz_xml, add_seeds, tokens };
+const RnFuzzReader rn_fuzz_reader_xml = { "xml", fuzz_xml, add_seeds, tokens };

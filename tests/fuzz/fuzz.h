@@ -28,7 +28,7 @@ typedef struct
 typedef struct
 {
   const char *name;
-  /* 1: @data was read; 0: it was refused, with an error that rn_fuzz_check_error took. Others end the
+  /* 1: @data was read; 0: it was refused, with an error that rn_fuzz_check took. Others end the
    * program. */
   int (*run) (const guint8 *data, gsize size);
   /* Adds GBytes, each of which is read. */
@@ -39,19 +39,6 @@ typedef struct
 /* All, NULL-ended. */
 extern const RnFuzzReader *const rn_fuzz_readers[];
 const RnFuzzReader *rn_fuzz_find (const char *name);
-
-int rn_fuzz_cache (const guint8 *data, gsize size);
-int rn_fuzz_config (const guint8 *data, gsize size);
-int rn_fuzz_exif (const guint8 *data, gsize size);
-int rn_fuzz_jpeg (const guint8 *data, gsize size);
-int rn_fuzz_list (const guint8 *data, gsize size);
-int rn_fuzz_log (const guint8 *data, gsize size);
-int rn_fuzz_pickle (const guint8 *data, gsize size);
-int rn_fuzz_png (const guint8 *data, gsize size);
-int rn_fuzz_record (const guint8 *data, gsize size);
-int rn_fuzz_safetensors (const guint8 *data, gsize size);
-int rn_fuzz_weights (const guint8 *data, gsize size);
-int rn_fuzz_xml (const guint8 *data, gsize size);
 
 /* ---- For harnesses ---- */
 

@@ -47,7 +47,7 @@ tests_fuzz_fuzz_LDADD = $(TEST_LIBS)
 
 # Each reader for FUZZ_SECONDS; what it finds is left in fuzz-build/found/.
 FUZZ_SECONDS = 60
-FUZZ_READERS = xml jpeg png exif config list cache safetensors record weights pickle log
+FUZZ_READERS = xml jpeg png exif config override list cache safetensors record weights pickle log
 FUZZ_FLAGS = -rss_limit_mb=1024 -malloc_limit_mb=512 -timeout=5 -max_len=16384 -print_final_stats=1
 fuzz:
 	$(MKDIR_P) fuzz-build/found

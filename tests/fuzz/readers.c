@@ -12,6 +12,7 @@ const RnFuzzReader *const rn_fuzz_readers[] = {
   &rn_fuzz_reader_png,
   &rn_fuzz_reader_exif,
   &rn_fuzz_reader_config,
+  &rn_fuzz_reader_override,
   &rn_fuzz_reader_list,
   &rn_fuzz_reader_cache,
   &rn_fuzz_reader_safetensors,

@@ -10,6 +10,7 @@ extern const RnFuzzReader rn_fuzz_reader_exif;
 extern const RnFuzzReader rn_fuzz_reader_jpeg;
 extern const RnFuzzReader rn_fuzz_reader_list;
 extern const RnFuzzReader rn_fuzz_reader_log;
+extern const RnFuzzReader rn_fuzz_reader_override;
 extern const RnFuzzReader rn_fuzz_reader_pickle;
 extern const RnFuzzReader rn_fuzz_reader_png;
 extern const RnFuzzReader rn_fuzz_reader_record;
