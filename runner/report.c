@@ -32,7 +32,7 @@ find_best (const RnLogSeries *series, int sign)
       if (isnan (point.value) || (sign > 0 && point.value < 0))
         continue;
       if (!best.exists || sign * point.value > sign * best.point.value)
-        best = (Found) { TRUE, point };
+        best = (Found){ TRUE, point };
     }
   return best;
 }
@@ -174,6 +174,12 @@ append_time (GString *text, const RnRunLog *log)
   if (n_data > 0)
     g_string_append_printf (text, " (waiting for data %.3f s)", data_s / (double) n_data);
   g_string_append_printf (text, ", %s in all without evaluations\n", all);
+}
+
+gboolean
+rn_report_is_empty (const RnRunLog *log)
+{
+  return log->train->len == 0 && log->val->len == 0;
 }
 
 char *

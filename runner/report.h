@@ -12,6 +12,9 @@ G_BEGIN_DECLS
  */
 char *rn_report_text (const RnRunLog *log);
 
+/* Whether @log has no line of a training or an evaluation: there is nothing to draw. */
+gboolean rn_report_is_empty (const RnRunLog *log);
+
 /*
  * One picture of all @logs (of RnRunLog), each with its name where there are several: loss, average
  * precision, learning rate, time of an iteration, memory, norm of the gradients. G_FILE_ERROR with the path.

@@ -3,6 +3,7 @@
 
 #include "runner/cli/commands.h"
 
+#include "runner/base/error.h"
 #include "runner/cli/common.h"
 #include "runner/report.h"
 
@@ -28,6 +29,31 @@ read_logs (char **paths, GError **error)
       g_ptr_array_add (logs, log);
     }
   return g_steal_pointer (&logs);
+}
+
+/* Says which logs are empty. An error if all are: a picture without a curve would look like a result. */
+static gboolean
+check_logs (const GPtrArray *logs, GError **error)
+{
+  guint n_empty = 0;
+
+  for (guint i = 0; i < logs->len; i++)
+    {
+      const RnRunLog *log = g_ptr_array_index (logs, i);
+      if (!rn_report_is_empty (log))
+        continue;
+      n_empty++;
+      g_autofree char *path = rn_printable (log->path, FALSE);
+      if (logs->len > 1)
+        g_printerr ("%s: %s: no line of a training or an evaluation in its log\n", g_get_prgname (), path);
+    }
+  if (n_empty < logs->len)
+    return TRUE;
+  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY,
+               "%s: nothing to draw: no line of a training or an evaluation in %s",
+               ((const RnRunLog *) g_ptr_array_index (logs, 0))->path,
+               logs->len == 1 ? "its log" : "any log");
+  return FALSE;
 }
 
 static void
@@ -69,6 +95,8 @@ rn_cmd_report (int argc, char **argv)
     return rn_cli_fail (error);
   for (guint i = 0; i < logs->len; i++)
     print_log (g_ptr_array_index (logs, i));
+  if (!check_logs (logs, &error))
+    return rn_cli_fail (error);
   if (out == NULL)
     out = default_out (options.arguments[0]);
   if (!rn_report_draw (logs, out, &error))

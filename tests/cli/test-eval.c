@@ -226,6 +226,17 @@ test_report (Fixture *f, gconstpointer user_data)
   assert_contains (none.err, "no file *.log.json in this folder");
   g_auto (Result) nothing = run_program ("report", NULL);
   g_assert_cmpint (nothing.code, ==, 2);
+
+  /* A log without a line: named beside a run, refused alone, and no picture is left behind. */
+  g_autofree char *log = path_in (f, "empty.log.json"), *missing = path_in (f, "missing.png");
+  g_assert_true (g_file_set_contents (log, "", 0, NULL));
+  g_auto (Result) beside = run_program ("report", f->work, log, "--out", other, NULL);
+  g_assert_cmpint (beside.code, ==, 0);
+  assert_contains (beside.err, "empty.log.json: no line of a training or an evaluation");
+  g_auto (Result) alone = run_program ("report", log, "--out", missing, NULL);
+  g_assert_cmpint (alone.code, ==, 1);
+  assert_contains (alone.err, "empty.log.json: nothing to draw");
+  g_assert_false (g_file_test (missing, G_FILE_TEST_EXISTS));
 }
 
 int
