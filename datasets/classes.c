@@ -122,6 +122,13 @@ listed_names (const RnNode *node, GError **error)
   return g_strv_builder_end (names);
 }
 
+static gboolean
+is_auto (const RnNode *node)
+{
+  return node != NULL && rn_node_kind (node) == RN_NODE_STRING
+         && strcmp (rn_node_as_string (node), "auto") == 0;
+}
+
 /* `classes:` is absent, a list, "auto" or the path of a file with a name per line. */
 static char **
 read_names (const RnNode *node, GPtrArray *bases, const RnDatasetOptions *options, GError **error)
@@ -139,17 +146,34 @@ read_names (const RnNode *node, GPtrArray *bases, const RnDatasetOptions *option
                      "expected a list of names, the path of a file with a name per line, or auto");
       return NULL;
     }
-  if (strcmp (rn_node_as_string (node), "auto") == 0)
+  if (is_auto (node))
     return auto_names (bases, options);
   path = rn_dataset_resolve_path (options->data_root, rn_node_as_string (node));
   names = rn_file_read_lines (path, error);
+  if (names != NULL && names[0] == NULL)
+    {
+      g_clear_pointer (&names, g_strfreev);
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY,
+                   "%s: there is no class in this file; it takes one name on each line", path);
+    }
   if (names == NULL)
     g_prefix_error (error, "%s: classes: ", rn_node_origin (node));
   return names;
 }
 
+/* A name that UTF-8 allows and no terminal, table or picture can show: most likely the file is no text. */
 static gboolean
-check_names (const char *const *names, GError **error)
+has_control (const char *name)
+{
+  for (const char *p = name; *p != '\0'; p = g_utf8_next_char (p))
+    if (g_unichar_iscntrl (g_utf8_get_char (p)))
+      return TRUE;
+  return FALSE;
+}
+
+/* @is_given: by the configuration and not by the annotations. */
+static gboolean
+check_names (const char *const *names, gboolean is_given, GError **error)
 {
   g_autoptr (GHashTable) seen = g_hash_table_new (g_str_hash, g_str_equal);
   gsize n = g_strv_length ((char **) names);
@@ -157,7 +181,9 @@ check_names (const char *const *names, GError **error)
   if (n == 0 || n > G_MAXINT16)
     {
       g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY,
-                   n == 0 ? "classes: there is none" : "classes: more than 32767");
+                   n > 0      ? "classes: more than 32767"
+                   : is_given ? "classes: the list is empty"
+                              : "classes: auto finds no object in any annotation");
       return FALSE;
     }
   for (gsize i = 0; i < n; i++)
@@ -166,6 +192,15 @@ check_names (const char *const *names, GError **error)
         g_autofree char *text = g_utf8_make_valid (names[i], -1);
 
         g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "classes: \"%s\" is not UTF-8", text);
+        return FALSE;
+      }
+    else if (is_given && has_control (names[i]))
+      {
+        g_autofree char *text = rn_printable (names[i], FALSE);
+
+        g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE,
+                     "classes: name %" G_GSIZE_FORMAT ", \"%s\", has a control character, shown as ?", i + 1,
+                     text);
         return FALSE;
       }
     else if (!g_hash_table_add (seen, (gpointer) names[i]))
@@ -313,6 +348,22 @@ relabel (RnDataset *base, const char *const *names)
   rn_index_free (index);
 }
 
+/* Begins @error with where the names are: in the configuration, and in which file if they are in one. */
+static void
+name_source (const RnNode *node, const RnDatasetOptions *options, const RnDataset *base, GError **error)
+{
+  if (node == NULL)
+    return;
+  if (is_auto (node))
+    g_prefix_error (error, "%s: ", base->ann_file);
+  else if (rn_node_kind (node) == RN_NODE_STRING)
+    {
+      g_autofree char *path = rn_dataset_resolve_path (options->data_root, rn_node_as_string (node));
+      g_prefix_error (error, "%s: ", path);
+    }
+  g_prefix_error (error, "%s: ", rn_node_origin (node));
+}
+
 /* The names that all of @bases have. (transfer full) */
 static char **
 agree_on_names (GPtrArray *bases, const RnDatasetOptions *options, GError **error)
@@ -330,8 +381,13 @@ agree_on_names (GPtrArray *bases, const RnDatasetOptions *options, GError **erro
         continue;
       last = node;
       these = read_names (node, bases, options, error);
-      if (these == NULL || !check_names ((const char *const *) these, error))
+      if (these == NULL)
         return NULL;
+      if (!check_names ((const char *const *) these, !is_auto (node), error))
+        {
+          name_source (node, options, bases->pdata[b], error);
+          return NULL;
+        }
       if (names == NULL)
         names = g_steal_pointer (&these);
       else if (!g_strv_equal ((const char *const *) names, (const char *const *) these))

@@ -172,6 +172,7 @@ voc_base (const Voc *settings, guint i, const RnNode *node, const RnDatasetOptio
   if (base->pipeline == NULL || !check_layout (ann_file, base->prefix, node, error))
     return NULL;
   base->index = rn_voc_index (ann_file, base->prefix, options, error);
+  base->ann_file = g_steal_pointer (&ann_file);
   return base->index != NULL ? g_steal_pointer (&base) : NULL;
 }
 
@@ -315,6 +316,27 @@ sum_sizes (RnDataset *dataset)
   return !__builtin_mul_overflow (sum, dataset->times, &dataset->size) && dataset->size <= G_MAXINT32;
 }
 
+/* Says why there is no image. */
+static gboolean
+fail_empty (const RnDataset *dataset, const RnNode *config, RnOnError on_error, GError **error)
+{
+  const RnDataset *first = dataset->bases->len > 0 ? dataset->bases->pdata[0] : NULL;
+  int64_t n_read = 0;
+  for (guint i = 0; i < dataset->bases->len; i++)
+    n_read += ((const RnDataset *) dataset->bases->pdata[i])->n_read;
+  g_autofree char *counts = rn_dataset_describe (dataset);
+  g_autofree char *why =
+      n_read > 0 || first == NULL
+          ? g_strdup (
+              "training takes images with an object of `classes` (filter_empty_gt: false takes others "
+              "too)")
+          : g_strdup_printf ("%s, which ann_file names, is empty%s", first->ann_file,
+                             on_error == RN_ON_ERROR_SKIP ? ", or none of its images can be read" : "");
+  g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY, "%s: no image is left: %s; %s",
+               rn_node_origin (config), counts, why);
+  return FALSE;
+}
+
 static gboolean
 finish (RnDataset *dataset, const RnNode *config, const RnDatasetOptions *options, GError **error)
 {
@@ -345,17 +367,7 @@ finish (RnDataset *dataset, const RnNode *config, const RnDatasetOptions *option
     return rn_node_error (config, error, "more than %d images", G_MAXINT32);
   if (dataset->size > 0)
     return TRUE;
-  int64_t n_read = 0;
-  for (guint i = 0; i < dataset->bases->len; i++)
-    n_read += ((const RnDataset *) dataset->bases->pdata[i])->n_read;
-  g_autofree char *counts = rn_dataset_describe (dataset);
-  g_set_error (
-      error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY, "%s: no image is left: %s; %s", rn_node_origin (config),
-      counts,
-      n_read == 0
-          ? "the list that ann_file names is empty"
-          : "training takes images with an object of `classes` (filter_empty_gt: false takes others too)");
-  return FALSE;
+  return fail_empty (dataset, config, options->on_error, error);
 }
 
 RnDataset *

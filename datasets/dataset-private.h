@@ -23,6 +23,7 @@ struct _RnDataset
   int64_t times;
   GPtrArray *bases; /* RnDataset, lent; of the whole only */
 
+  char *ann_file; /* the list or folder that the images come from */
   char *prefix;
   RnIndex *index;
   RnPipeline *pipeline;

@@ -14,6 +14,7 @@ rn_dataset_free (RnDataset *dataset)
   g_clear_pointer (&dataset->index, rn_index_free);
   g_clear_pointer (&dataset->pipeline, rn_pipeline_free);
   g_strfreev (dataset->classes);
+  g_free (dataset->ann_file);
   g_free (dataset->prefix);
   g_free (dataset);
 }

@@ -102,7 +102,18 @@ static const Case cases[] = {
     "",
     SET ("data.val.ann_file=../../empty.txt"),
     1,
-    { "no image is left", "list that ann_file", "empty" } },
+    { "no image is left", "empty.txt, which ann_file names, is empty" } },
+  { "empty-classes",
+    "",
+    SET ("classes=../../empty.txt"),
+    1,
+    { "--set classes: ", "empty.txt: there is no class", "one name on each line" } },
+  { "binary-classes",
+    "",
+    SET ("classes=../../bell.txt"),
+    2,
+    { "--set classes: ", "bell.txt: classes: name 2, \"squ?are\"", "control character" } },
+  { "no-classes", "", SET ("classes=[]"), 1, { "--set classes: classes: the list is empty" } },
   { "batch", "", SET ("data.samples_per_gpu=0"), 2, { "--set data.samples_per_gpu: ", "between 1" } },
   { "lr", "", SET ("optimizer.lr=-1"), 2, { "--set optimizer.lr: ", "between 0" } },
   { "epochs", "", SET ("runner.max_epochs=0"), 2, { "--set runner.max_epochs: ", "between 1" } },
@@ -296,6 +307,7 @@ main (int argc, char **argv)
   g_auto (Result) drawn = run_here (synth);
   g_assert_cmpint (drawn.code, ==, 0);
   write_file ("empty.txt", "");
+  write_file ("bell.txt", "circle\nsqu\007are\ntriangle\n");
 
   for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
     {

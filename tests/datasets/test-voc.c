@@ -398,13 +398,23 @@ test_set_refusals (void)
     { GOOD ", classes: [x]", 0, 0, "test.yaml:", FALSE, RN_DATA_ERROR_EMPTY }, /* where they are */
     { "type: VOCDataset, ann_file: empty.txt, img_prefix: ., classes: [a]", 0, 0,
       "no image is left: 0 of 1 images", FALSE, RN_DATA_ERROR_EMPTY },
-    { GOOD ", classes: latin1.txt", 0, 0, "not UTF-8", TRUE, 0 },
+    { GOOD ", classes: latin1.txt", 0, 0, "latin1.txt: classes: \"b\357\277\275\" is not UTF-8", TRUE, 0 },
+    { GOOD ", classes: del.txt", 0, 0, "del.txt: classes: name 2, \"b?\", has a control", TRUE, 0 },
+    { GOOD ", classes: [a, \"b\\t\"]", 0, 0, "name 2, \"b?\", has a control", TRUE, 0 },
+    { GOOD ", classes: blank.txt", 0, 0, "blank.txt: there is no class", FALSE, RN_DATA_ERROR_EMPTY },
+    { GOOD ", classes: []", 0, 0, "the list is empty", FALSE, RN_DATA_ERROR_EMPTY },
+    { "type: VOCDataset, ann_file: blank.txt, img_prefix: ., classes: [a]", 0, 0,
+      "blank.txt, which ann_file names, is empty", FALSE, RN_DATA_ERROR_EMPTY },
+    { "type: VOCDataset, ann_file: blank.txt, img_prefix: ., classes: auto", 0, 0,
+      "blank.txt: classes: auto finds no object", FALSE, RN_DATA_ERROR_EMPTY },
     { GOOD ", classes: none.txt", 0, 0, "none.txt", FALSE, RN_DATA_ERROR_MISSING },
   };
   char *dir = make_tree ();
 
   test_write (dir, "good.txt", "good\n", -1);
   test_write (dir, "empty.txt", "empty\n", -1);
+  test_write (dir, "del.txt", "a\nb\x7F\n", -1);
+  test_write (dir, "blank.txt", "\n \r\n", -1);
   test_write (dir, "latin1.txt", "a\nb\xE9\n", -1);
   test_write (dir, "absent.txt", "good\nabsent\n", -1);
   test_write_image (dir, "noxml", 64, 64);
