@@ -39,5 +39,8 @@ rn_cmd_config (int argc, char **argv)
   g_autofree char *text = rn_config_dump (root, !plain);
   g_print ("%s", text);
   g_autoptr (RnJob) job = rn_job_new (root, &error);
-  return job != NULL && rn_job_check (job, &error) ? 0 : rn_cli_fail (error);
+  if (job == NULL || !rn_job_check (job, &error))
+    return rn_cli_fail (error);
+  rn_cli_note_weights (job->root);
+  return 0;
 }

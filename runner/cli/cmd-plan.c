@@ -212,7 +212,10 @@ rn_cmd_plan (int argc, char **argv)
     return rn_cli_fail (error);
   RnNode *root = rn_options_load (&options, &error);
   g_autoptr (RnJob) job = root ? rn_job_new (root, &error) : NULL;
-  if (!job || !rn_job_check (job, &error) || !rn_job_open_shapes (job, shape, batch, TRUE, FALSE, &error))
+  if (!job || !rn_job_check (job, &error))
+    return rn_cli_fail (error);
+  rn_cli_note_weights (job->root);
+  if (!rn_job_open_shapes (job, shape, batch, TRUE, FALSE, &error))
     return rn_cli_fail (error);
   if (passes)
     return print_passes (job, &error) ? 0 : rn_cli_fail (error);

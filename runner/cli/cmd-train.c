@@ -14,6 +14,7 @@
 #include "runner/cli/common.h"
 #include "runner/config/config.h"
 #include "runner/train.h"
+#include "runner/weights/load-start.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -107,11 +108,19 @@ static gboolean
 will_resume (const RnJob *job, const RnOptions *options, gboolean *is_resumed, GError **error)
 {
   *is_resumed = job->config.resume_from != NULL;
-  if (*is_resumed || !options->resume)
+  if (*is_resumed || !options->resume || !g_file_test (job->config.work_dir, G_FILE_TEST_IS_DIR))
     return TRUE;
   g_autoptr (GPtrArray) list = rn_checkpoint_list_read (job->config.work_dir, error);
   *is_resumed = list != NULL && list->len > 0;
   return list != NULL;
+}
+
+/* What the weights need, before there is a work dir to clean up. */
+static gboolean
+check_start (const RnNode *root, gboolean is_resumed, GError **error)
+{
+  return rn_run_config_check_training (root, is_resumed, error)
+         && (is_resumed || rn_start_weights_check (root, error));
 }
 
 static gboolean
@@ -134,7 +143,8 @@ train (RnNode *root, const RnOptions *options, int *signal, GError **error)
 
   g_autoptr (RnJob) job = rn_job_new (root, error);
   if (job == NULL || !rn_job_check (job, error) || !check_resume_from (job, error)
-      || !open_work_dir (root, timestamp, error) || !will_resume (job, options, &is_resumed, error))
+      || !will_resume (job, options, &is_resumed, error) || !check_start (root, is_resumed, error)
+      || !open_work_dir (root, timestamp, error))
     return FALSE;
   g_autoptr (RnTraining) training = rn_training_new (g_steal_pointer (&job), timestamp, is_resumed, error);
   if (training == NULL || !resume_or_start (training, options, error))

@@ -5,6 +5,7 @@
 #include "runner/base/error.h"
 #include "runner/base/registry.h"
 #include "runner/config/config.h"
+#include "runner/weights/load-start.h"
 
 #include <string.h>
 
@@ -339,6 +340,15 @@ rn_options_load (const RnOptions *options, GError **error)
         return NULL;
     }
   return g_steal_pointer (&root);
+}
+
+void
+rn_cli_note_weights (const RnNode *root)
+{
+  g_autoptr (GError) error = NULL;
+
+  if (is_absent (root, "resume_from") && !rn_start_weights_check (root, &error))
+    g_message ("note: training would stop: %s", error->message);
 }
 
 int

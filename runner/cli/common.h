@@ -59,6 +59,9 @@ gboolean rn_options_parse (const RnUsage *usage, int argc, char **argv, RnOption
  */
 RnNode *rn_options_load (const RnOptions *options, GError **error);
 
+/* For commands that need no weights: says why training would stop for want of them. */
+void rn_cli_note_weights (const RnNode *root);
+
 /* Prints "runner COMMAND: message" to stderr and returns the exit code for @error, which it frees. */
 int rn_cli_fail (GError *error);
 

@@ -14,6 +14,7 @@
 #define WITHOUT_PRETRAINED                                                                   \
   "what trains from random weights: --set %s.init_cfg=null model.backbone.frozen_stages=-1 " \
   "model.backbone.norm_eval=false"
+#define WITHOUT_LOAD_FROM "what trains without it: --set load_from=null"
 
 /* One file and how it is read. */
 typedef struct
@@ -63,22 +64,47 @@ has_text (const RnNode *node, const char *text)
          && strcmp (rn_node_as_string (node), text) == 0;
 }
 
+/* Where the configuration names the file of `init_cfg`, and what to do without it. */
+typedef struct
+{
+  const RnNode *node, *checkpoint; /* NULL: there is none */
+  gboolean is_whole;
+  char *instead;
+} Wanted;
+
+static void
+wanted_clear (Wanted *wanted)
+{
+  g_free (wanted->instead);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Wanted, wanted_clear)
+
+static gboolean
+want_pretrained (const RnNode *root, Wanted *wanted, GError **error)
+{
+  wanted->node = find_pretrained (root, "model");
+  wanted->is_whole = wanted->node != NULL;
+  if (wanted->node == NULL)
+    wanted->node = find_pretrained (root, "model.backbone");
+  if (wanted->node == NULL)
+    return TRUE;
+  wanted->instead = g_strdup_printf (WITHOUT_PRETRAINED, wanted->is_whole ? "model" : "model.backbone");
+  wanted->checkpoint = rn_node_get (wanted->node, "checkpoint");
+  return wanted->checkpoint != NULL || rn_node_error (wanted->node, error, "needs a checkpoint");
+}
+
 static gboolean
 open_pretrained (RnStartWeights *start, const RnNode *root, GError **error)
 {
-  const RnNode *node = find_pretrained (root, "model");
-  start->is_whole = node != NULL;
-  if (node == NULL)
-    node = find_pretrained (root, "model.backbone");
-  if (node == NULL)
-    return TRUE;
+  g_auto (Wanted) wanted = { 0 };
 
-  g_autofree char *instead =
-      g_strdup_printf (WITHOUT_PRETRAINED, start->is_whole ? "model" : "model.backbone");
-  const RnNode *checkpoint = rn_node_get (node, "checkpoint"), *prefix = rn_node_get (node, "prefix");
-  if (checkpoint == NULL)
-    return rn_node_error (node, error, "needs a checkpoint");
-  g_autofree char *path = rn_weights_find (checkpoint, instead, error);
+  if (!want_pretrained (root, &wanted, error))
+    return FALSE;
+  start->is_whole = wanted.is_whole;
+  if (wanted.node == NULL)
+    return TRUE;
+  const RnNode *checkpoint = wanted.checkpoint, *prefix = rn_node_get (wanted.node, "prefix");
+  g_autofree char *path = rn_weights_find (checkpoint, wanted.instead, error);
   if (path == NULL)
     return FALSE;
   if (prefix != NULL && rn_node_kind (prefix) == RN_NODE_STRING)
@@ -94,21 +120,41 @@ open_pretrained (RnStartWeights *start, const RnNode *root, GError **error)
 }
 
 static gboolean
+parse_load_from (const RnNode *node, LoadFromKeys *keys, GError **error)
+{
+  *keys = (LoadFromKeys){ .checkpoint = node };
+  if (rn_node_kind (node) == RN_NODE_MAP && !rn_keys_parse (load_from_keys, node, keys, NULL, error))
+    return FALSE;
+  return rn_name_rules_check (keys->revise_keys, error);
+}
+
+static gboolean
 open_load_from (RnStartWeights *start, const RnNode *node, GError **error)
 {
-  LoadFromKeys keys = { .checkpoint = node };
+  LoadFromKeys keys;
 
-  if (rn_node_kind (node) == RN_NODE_MAP && !rn_keys_parse (load_from_keys, node, &keys, NULL, error))
+  if (!parse_load_from (node, &keys, error))
     return FALSE;
-  if (!rn_name_rules_check (keys.revise_keys, error))
-    return FALSE;
-  g_autofree char *path =
-      rn_weights_find (keys.checkpoint, "what trains without it: --set load_from=null", error);
+  g_autofree char *path = rn_weights_find (keys.checkpoint, WITHOUT_LOAD_FROM, error);
   if (path == NULL)
     return FALSE;
   start->load_from.rules.revise_keys = keys.revise_keys;
   start->load_from.weights = rn_weights_open (path, error);
   return start->load_from.weights != NULL;
+}
+
+gboolean
+rn_start_weights_check (const RnNode *root, GError **error)
+{
+  const RnNode *node = rn_node_get (root, "load_from");
+  g_auto (Wanted) wanted = { 0 };
+  LoadFromKeys keys;
+
+  if (node != NULL && rn_node_kind (node) != RN_NODE_NULL)
+    return parse_load_from (node, &keys, error)
+           && rn_weights_exist (keys.checkpoint, WITHOUT_LOAD_FROM, error);
+  return want_pretrained (root, &wanted, error)
+         && (wanted.node == NULL || rn_weights_exist (wanted.checkpoint, wanted.instead, error));
 }
 
 RnStartWeights *

@@ -14,6 +14,12 @@ G_BEGIN_DECLS
 typedef struct _RnStartWeights RnStartWeights;
 
 /*
+ * Whether the files are there that @root, a configuration, names; opens none and says nothing. Errors: those
+ * of rn_start_weights_new.
+ */
+gboolean rn_start_weights_check (const RnNode *root, GError **error);
+
+/*
  * Finds and opens the files that @root, a configuration, names, before anything slow is done. Where
  * `load_from` may make `init_cfg` superfluous, a missing file of the latter is no error yet. Errors:
  * RN_CONFIG_ERROR with the line, RN_CHECKPOINT_ERROR. (transfer full)

@@ -104,8 +104,9 @@ list_candidates (const char *folder, const char *name)
   return found;
 }
 
+/* @says: which file it is, where that was a choice. */
 static char *
-find_torchvision (const char *name, const char *const *folders)
+find_torchvision (const char *name, const char *const *folders, gboolean says)
 {
   for (; *folders != NULL; folders++)
     {
@@ -118,7 +119,8 @@ find_torchvision (const char *name, const char *const *folders)
       for (guint i = 1; i < found->len; i++)
         g_string_append_printf (others, "%s%s", i == 1 ? " (also there: " : ", ",
                                 ((const Candidate *) g_ptr_array_index (found, i))->name);
-      g_message (TORCHVISION "%s is %s%s%s", name, path, others->str, others->len > 0 ? ")" : "");
+      if (says)
+        g_message (TORCHVISION "%s is %s%s%s", name, path, others->str, others->len > 0 ? ")" : "");
       return path;
     }
   return NULL;
@@ -143,7 +145,7 @@ list_folders (const char *const *folders)
 
 static char *
 find_path (const RnNode *node, const char *path, const char *const *folders, const char *instead,
-           GError **error)
+           gboolean says, GError **error)
 {
   if (g_file_test (path, G_FILE_TEST_EXISTS))
     return g_strdup (path);
@@ -153,7 +155,8 @@ find_path (const RnNode *node, const char *path, const char *const *folders, con
       g_autofree char *there = g_build_filename (*folder, path, NULL);
       if (!g_file_test (there, G_FILE_TEST_EXISTS))
         continue;
-      g_message ("%s is %s", path, there);
+      if (says)
+        g_message ("%s is %s", path, there);
       return g_steal_pointer (&there);
     }
   g_autofree char *places = list_folders (folders);
@@ -164,8 +167,8 @@ find_path (const RnNode *node, const char *path, const char *const *folders, con
   return NULL;
 }
 
-char *
-rn_weights_find (const RnNode *node, const char *instead, GError **error)
+static char *
+find (const RnNode *node, const char *instead, gboolean says, GError **error)
 {
   g_auto (GStrv) own = rn_weights_folders ();
   const char *const *folders = (const char *const *) own;
@@ -177,7 +180,7 @@ rn_weights_find (const RnNode *node, const char *instead, GError **error)
     }
   const char *text = rn_node_as_string (node);
   if (strstr (text, "://") == NULL)
-    return find_path (node, text, folders, instead, error);
+    return find_path (node, text, folders, instead, says, error);
   if (!g_str_has_prefix (text, TORCHVISION) || !is_plain_name (text + strlen (TORCHVISION)))
     {
       rn_node_error (
@@ -189,7 +192,7 @@ rn_weights_find (const RnNode *node, const char *instead, GError **error)
     }
 
   const char *name = text + strlen (TORCHVISION);
-  char *path = find_torchvision (name, folders);
+  char *path = find_torchvision (name, folders, says);
   if (path != NULL)
     return path;
   g_autofree char *places = list_folders (folders);
@@ -198,4 +201,17 @@ rn_weights_find (const RnNode *node, const char *instead, GError **error)
                  "\"import torchvision; torchvision.models.%s(weights='IMAGENET1K_V1')\"; %s",
                  name, name, name, places, name, instead);
   return NULL;
+}
+
+char *
+rn_weights_find (const RnNode *node, const char *instead, GError **error)
+{
+  return find (node, instead, TRUE, error);
+}
+
+gboolean
+rn_weights_exist (const RnNode *node, const char *instead, GError **error)
+{
+  g_autofree char *path = find (node, instead, FALSE, error);
+  return path != NULL;
 }

@@ -223,6 +223,32 @@ test_leaves_nothing (void)
   g_assert_false (g_file_test (path, G_FILE_TEST_EXISTS));
 }
 
+#define WANTS_WEIGHTS "model: {backbone: {init_cfg: {type: Pretrained, checkpoint: gone.pth}}}\n"
+
+/* Weights that are not there: found before there is a work dir, and only noted where none are needed. */
+static void
+test_weights_missing (void)
+{
+  static const char *const train[] = { "train", "mine.yaml", "--work-dir", "new-dir", "--resume", NULL };
+  static const char *const config[] = { "config", "mine.yaml", NULL };
+  static const char *const plan[] = { "plan", "mine.yaml", "--shape", "64x64", "--json", NULL };
+  g_autofree char *path = g_build_filename (folder, "new-dir", NULL);
+
+  write_file ("mine.yaml", GOOD WANTS_WEIGHTS);
+  g_auto (Result) trained = run_here (train);
+  g_assert_cmpint (trained.code, ==, 2);
+  assert_contains (message_of (trained.err), "there is no file gone.pth");
+  g_assert_false (g_file_test (path, G_FILE_TEST_EXISTS));
+
+  g_auto (Result) shown = run_here (config);
+  g_assert_cmpint (shown.code, ==, 0);
+  assert_contains (shown.err, "note: training would stop: mine.yaml:4");
+  g_auto (Result) planned = run_here (plan);
+  g_assert_cmpint (planned.code, ==, 0);
+  assert_contains (planned.err, "there is no file gone.pth");
+  g_assert_true (planned.out[0] == '{');
+}
+
 /* Two runs in one work dir would mix their checkpoints; the lock goes with the process that holds it. */
 static void
 test_two_runs (void)
@@ -315,6 +341,7 @@ main (int argc, char **argv)
       g_test_add_data_func (path, &cases[i], test_message);
     }
   g_test_add_func ("/messages/leaves-nothing", test_leaves_nothing);
+  g_test_add_func ("/messages/weights-missing", test_weights_missing);
   g_test_add_func ("/messages/two-runs", test_two_runs);
   g_test_add_func ("/messages/config-shows", test_config_shows);
   g_test_add_func ("/messages/guide", test_guide);
