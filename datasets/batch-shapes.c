@@ -174,7 +174,8 @@ add_covers (const RnSampler *sampler, const GArray *sizes, GArray *shapes)
   g_array_append_val (shapes, whole);
 }
 
-static void
+/* Gives whether batches are rounded up to the shapes. */
+static gboolean
 shuffled_shapes (const RnSampler *sampler, const RnDataset *dataset, GArray *shapes)
 {
   gboolean exact = TRUE, random = FALSE;
@@ -186,7 +187,8 @@ shuffled_shapes (const RnSampler *sampler, const RnDataset *dataset, GArray *sha
     exact &= !random || sizes[group]->len <= MAX_RANDOM_SIZES;
   for (guint8 group = 0; group < RN_N_GROUPS && exact; group++)
     add_exact_shapes (sampler, group, sizes[group], shapes);
-  if (!exact || (random && shapes->len > RN_MAX_RANDOM_SHAPES))
+  gboolean is_rounded = !exact || (random && shapes->len > RN_MAX_RANDOM_SHAPES);
+  if (is_rounded)
     {
       g_array_set_size (shapes, 0);
       for (guint8 group = 0; group < RN_N_GROUPS; group++)
@@ -195,12 +197,15 @@ shuffled_shapes (const RnSampler *sampler, const RnDataset *dataset, GArray *sha
     }
   for (guint8 group = 0; group < RN_N_GROUPS; group++)
     g_array_unref (sizes[group]);
+  return is_rounded;
 }
 
-static void
+/* The same, but each batch is rounded up to its own largest size. */
+static gboolean
 sequential_shapes (const RnSampler *sampler, const RnDataset *dataset, GArray *shapes)
 {
   g_autoptr (GArray) ranges = g_array_new (FALSE, FALSE, sizeof (RnSizeRange));
+  gboolean is_rounded = FALSE;
 
   for (int64_t first = 0; first < sampler->n; first += sampler->batch_size)
     {
@@ -209,27 +214,33 @@ sequential_shapes (const RnSampler *sampler, const RnDataset *dataset, GArray *s
       g_array_set_size (ranges, 0);
       for (int64_t i = first; i < MIN (first + sampler->batch_size, sampler->n); i++)
         rn_dataset_bound (dataset, i, ranges);
+      /* An image of one size has one range, of this size alone. */
+      is_rounded |= (int64_t) ranges->len > MIN (sampler->batch_size, sampler->n - first);
       for (guint i = 0; i < ranges->len; i++)
         {
-          shape.height = MAX (shape.height, g_array_index (ranges, RnSizeRange, i).max_height);
-          shape.width = MAX (shape.width, g_array_index (ranges, RnSizeRange, i).max_width);
+          const RnSizeRange *range = &g_array_index (ranges, RnSizeRange, i);
+
+          is_rounded |= range->min_height != range->max_height || range->min_width != range->max_width;
+          shape.height = MAX (shape.height, range->max_height);
+          shape.width = MAX (shape.width, range->max_width);
         }
       g_array_append_val (shapes, shape);
     }
+  return is_rounded;
 }
 
 RnBatchShape *
-rn_sampler_batch_shapes (const RnSampler *sampler, const RnDataset *dataset, guint *n)
+rn_sampler_batch_shapes (const RnSampler *sampler, const RnDataset *dataset, guint *n, gboolean *is_rounded)
 {
   GArray *shapes = g_array_new (FALSE, FALSE, sizeof (RnBatchShape));
   RnBatchShape *items;
   guint kept = 0;
 
   g_return_val_if_fail (rn_dataset_size (dataset) == sampler->n, NULL);
-  if (sampler->kind == RN_SAMPLER_SEQUENTIAL)
-    sequential_shapes (sampler, dataset, shapes);
-  else
-    shuffled_shapes (sampler, dataset, shapes);
+  gboolean rounds = sampler->kind == RN_SAMPLER_SEQUENTIAL ? sequential_shapes (sampler, dataset, shapes)
+                                                           : shuffled_shapes (sampler, dataset, shapes);
+  if (is_rounded != NULL)
+    *is_rounded = rounds;
 
   g_array_sort (shapes, compare_shapes);
   items = (RnBatchShape *) (gpointer) shapes->data;

@@ -327,7 +327,8 @@ measure (RnLoader *loader, GError **error)
 {
   const RnBatchShape *shapes;
 
-  shapes = loader->shapes = rn_sampler_batch_shapes (loader->sampler, loader->dataset, &loader->n_shapes);
+  shapes = loader->shapes =
+      rn_sampler_batch_shapes (loader->sampler, loader->dataset, &loader->n_shapes, NULL);
   loader->maxima = rn_dataset_maxima (loader->dataset);
   for (guint i = 0; i < loader->n_shapes; i++)
     {

@@ -52,10 +52,12 @@ int64_t rn_sampler_next_in_group (const RnSampler *sampler, int64_t index);
 /*
  * The padded shapes of all batches, sorted by area, then height. While every image comes to one size they are
  * exact: (max H, max W) over every combination that the sampler can form. Where sizes are drawn and that
- * would be many, a few shapes that hold every batch; see docs/design/random-sizes.md. Every batch is rounded
- * up to one of them by rn_batch_shape_find. (transfer full, g_free)
+ * would be many, a few shapes that hold every batch, and @is_rounded (nullable) becomes TRUE; see
+ * docs/design/random-sizes.md. Every batch is rounded up to one of them by rn_batch_shape_find. (transfer
+ * full, g_free)
  */
-RnBatchShape *rn_sampler_batch_shapes (const RnSampler *sampler, const RnDataset *dataset, guint *n);
+RnBatchShape *rn_sampler_batch_shapes (const RnSampler *sampler, const RnDataset *dataset, guint *n,
+                                       gboolean *is_rounded);
 /* The smallest of the sorted @shapes that holds @height x @width; NULL if none does. Lent. */
 const RnBatchShape *rn_batch_shape_find (const RnBatchShape *shapes, guint n, int height, int width);
 

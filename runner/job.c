@@ -1,6 +1,7 @@
 /*
  * job.c: builds the parts of a run from its configuration.
  */
+#define G_LOG_DOMAIN "rn-runner"
 #include "config.h"
 
 #include "runner/job.h"
@@ -165,7 +166,13 @@ void
 rn_job_add_shapes (RnJob *job, RnSplit split, RnMode mode, GArray *shapes)
 {
   guint n;
-  g_autofree RnBatchShape *found = rn_sampler_batch_shapes (job->samplers[split], job->datasets[split], &n);
+  gboolean is_rounded;
+  g_autofree RnBatchShape *found =
+      rn_sampler_batch_shapes (job->samplers[split], job->datasets[split], &n, &is_rounded);
+
+  if (is_rounded)
+    g_message ("%s: sizes are random: batches are padded up to one of %u shape%s", split_names[split], n,
+               n == 1 ? "" : "s");
   for (guint i = n; i > 0; i--) /* the largest first: it decides the arena */
     {
       RnShape shape = { mode, rn_sampler_batch_size (job->samplers[split]), found[i - 1].height,

@@ -59,7 +59,8 @@ gboolean rn_job_open_data (RnJob *job, RnSplit split, GError **error);
  * list. */
 gboolean rn_job_open_model (RnJob *job, GError **error);
 
-/* Adds the shapes that the open splits can form, for @mode, to @shapes (of RnShape). */
+/* Adds the shapes that the open splits can form, for @mode, to @shapes (of RnShape); says where batches are
+ * rounded up to them. */
 void rn_job_add_shapes (RnJob *job, RnSplit split, RnMode mode, GArray *shapes);
 
 /* What the file and the device ask of the passes. */

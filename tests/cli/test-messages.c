@@ -249,6 +249,30 @@ test_weights_missing (void)
   g_assert_true (planned.out[0] == '{');
 }
 
+/* Where sizes are drawn, a plan says to what they are rounded up. */
+static void
+test_random_sizes (void)
+{
+  static const char *const plan[] = { "plan", "mine.yaml", NULL };
+  static const char *const random[] = {
+    "plan", "mine.yaml", "--set",
+    "data.train.dataset.pipeline=[{type: LoadImageFromFile}, {type: LoadAnnotations, with_bbox: true}, "
+    "{type: Resize, img_scale: [[160, 64], [160, 128]], multiscale_mode: range, keep_ratio: true}, "
+    "{type: Normalize, mean: [0, 0, 0], std: [1, 1, 1], to_rgb: true}, {type: Pad, size_divisor: 32}, "
+    "{type: DefaultFormatBundle}, {type: Collect, keys: [img, gt_bboxes, gt_labels]}]",
+    NULL
+  };
+
+  write_file ("mine.yaml", GOOD);
+  g_auto (Result) fixed = run_here (plan);
+  g_assert_cmpint (fixed.code, ==, 0);
+  g_assert_null (strstr (fixed.err, "sizes are random"));
+  g_auto (Result) result = run_here (random);
+  g_test_message ("%s", result.err);
+  g_assert_cmpint (result.code, ==, 0);
+  assert_contains (result.err, "train: sizes are random: batches are padded up to one of ");
+}
+
 /* Two runs in one work dir would mix their checkpoints; the lock goes with the process that holds it. */
 static void
 test_two_runs (void)
@@ -342,6 +366,7 @@ main (int argc, char **argv)
     }
   g_test_add_func ("/messages/leaves-nothing", test_leaves_nothing);
   g_test_add_func ("/messages/weights-missing", test_weights_missing);
+  g_test_add_func ("/messages/random-sizes", test_random_sizes);
   g_test_add_func ("/messages/two-runs", test_two_runs);
   g_test_add_func ("/messages/config-shows", test_config_shows);
   g_test_add_func ("/messages/guide", test_guide);

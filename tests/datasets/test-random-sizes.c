@@ -110,7 +110,7 @@ pass (const RnDataset *dataset, RnSampler *sampler, int n_workers, guint64 epoch
   GError *error = NULL;
   g_autoptr (RnLoader) loader = rn_loader_new (dataset, sampler, &options, &error);
   guint n;
-  g_autofree RnBatchShape *shapes = rn_sampler_batch_shapes (sampler, dataset, &n);
+  g_autofree RnBatchShape *shapes = rn_sampler_batch_shapes (sampler, dataset, &n, NULL);
   const RnBatch *batch;
 
   g_assert_no_error (error);
@@ -133,8 +133,10 @@ test_loader (gconstpointer data)
   g_autoptr (RnDataset) dataset = open_set (dir, data);
   g_autoptr (RnSampler) sampler = rn_sampler_new (RN_SAMPLER_GROUP, dataset, BATCH, SEED);
   guint used[RN_MAX_RANDOM_SHAPES] = { 0 }, n_used = 0, n;
-  g_autofree RnBatchShape *shapes = rn_sampler_batch_shapes (sampler, dataset, &n);
+  gboolean is_rounded = FALSE;
+  g_autofree RnBatchShape *shapes = rn_sampler_batch_shapes (sampler, dataset, &n, &is_rounded);
 
+  g_assert_true (is_rounded);
   g_assert_cmpuint (n, <=, RN_MAX_RANDOM_SHAPES);
   for (guint64 epoch = 0; epoch < 6; epoch++)
     {
@@ -167,7 +169,7 @@ test_covers (void)
         g_autoptr (RnDataset) dataset = open_set (dir, random_pipelines[p]);
         g_autoptr (RnSampler) sampler = rn_sampler_new (RN_SAMPLER_GROUP, dataset, batch_size, SEED);
         guint n;
-        g_autofree RnBatchShape *shapes = rn_sampler_batch_shapes (sampler, dataset, &n);
+        g_autofree RnBatchShape *shapes = rn_sampler_batch_shapes (sampler, dataset, &n, NULL);
 
         g_assert_cmpuint (n, <=, RN_MAX_RANDOM_SHAPES);
         for (guint64 epoch = 0; epoch < 200; epoch++)
@@ -203,11 +205,20 @@ test_few_values (void)
       PIPELINE ("{type: Resize, img_scale: [[200, 96], [200, 128], [200, 90]], multiscale_mode: value}, "));
   g_autoptr (RnSampler) sampler = rn_sampler_new (RN_SAMPLER_GROUP, dataset, BATCH, SEED);
   guint n;
-  g_autofree RnBatchShape *shapes = rn_sampler_batch_shapes (sampler, dataset, &n);
+  gboolean is_rounded = TRUE;
+  g_autofree RnBatchShape *shapes = rn_sampler_batch_shapes (sampler, dataset, &n, &is_rounded);
 
+  g_assert_false (is_rounded);
   g_assert_cmpuint (n, ==, 2); /* 90 and 96 are padded to the same */
   g_assert_true (shapes[0].height == 96 && shapes[0].width == 128);
   g_assert_true (shapes[1].height == 128 && shapes[1].width == 192);
+
+  /* In order, both images have both sizes, and the larger is planned. */
+  g_autoptr (RnSampler) in_order = rn_sampler_new (RN_SAMPLER_SEQUENTIAL, dataset, 1, SEED);
+  g_autofree RnBatchShape *largest = rn_sampler_batch_shapes (in_order, dataset, &n, &is_rounded);
+  g_assert_true (is_rounded);
+  g_assert_cmpuint (n, ==, 1);
+  g_assert_true (largest[0].height == 128 && largest[0].width == 192);
   test_dir_remove (dir);
 }
 
@@ -220,8 +231,8 @@ test_seed (void)
   g_autoptr (RnSampler) a = rn_sampler_new (RN_SAMPLER_GROUP, dataset, BATCH, 1);
   g_autoptr (RnSampler) b = rn_sampler_new (RN_SAMPLER_GROUP, dataset, BATCH, 2);
   guint n_a, n_b;
-  g_autofree RnBatchShape *shapes_a = rn_sampler_batch_shapes (a, dataset, &n_a);
-  g_autofree RnBatchShape *shapes_b = rn_sampler_batch_shapes (b, dataset, &n_b);
+  g_autofree RnBatchShape *shapes_a = rn_sampler_batch_shapes (a, dataset, &n_a, NULL);
+  g_autofree RnBatchShape *shapes_b = rn_sampler_batch_shapes (b, dataset, &n_b, NULL);
 
   g_assert_cmpuint (n_a, ==, n_b);
   g_assert_true (memcmp (shapes_a, shapes_b, n_a * sizeof *shapes_a) == 0);
