@@ -129,6 +129,21 @@ measure (RnPickleTensor *tensor, gsize *span)
          || (g_size_checked_add (&last, last, 1) && g_size_checked_mul (span, last, tensor->type->bytes));
 }
 
+/* Of a view whose values are negated, or conjugated, as they are read: the storage holds the others. */
+static gboolean
+is_lazy_view (const RnPickleValue *args, guint at)
+{
+  static const char *const marks[] = { "neg", "conj" };
+
+  for (gsize i = 0; at < rn_pickle_n_items (args) && i < G_N_ELEMENTS (marks); i++)
+    {
+      const RnPickleValue *mark = rn_pickle_lookup (rn_pickle_item (args, at), marks[i]);
+      if (mark != NULL && mark->kind == RN_PICKLE_BOOL && mark->integer != 0)
+        return TRUE;
+    }
+  return FALSE;
+}
+
 static RnPickleValue *
 make_tensor (RnPickleBuilder *builder, const RnPickleValue *args, gboolean is_v3, char **problem)
 {
@@ -141,6 +156,8 @@ make_tensor (RnPickleBuilder *builder, const RnPickleValue *args, gboolean is_v3
   RnPickleTensor tensor = { .type = source->type, .storage = storage->storage.index };
   gsize offset, span, end;
 
+  if (is_lazy_view (args, is_v3 ? 7 : 6))
+    return problem_with (problem, "a negated or conjugated view; save the tensor's clone () instead");
   if (is_v3)
     {
       const RnPickleValue *dtype = rn_pickle_item (args, 6);

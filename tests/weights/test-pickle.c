@@ -442,6 +442,22 @@ test_untyped (void)
   refused (BYTES (UNTYPED ("\5")), "ends at byte 6 of a storage of 5");
 }
 
+/* Their storage holds what they are read from: without the mark, each value would have the wrong sign. */
+static void
+test_views (void)
+{
+#define VIEW(name, metadata)             \
+  "ctorch._utils\n_rebuild_tensor_" name \
+  "\n((U\7storagectorch\nShortStorage\nU\1aU\3cpuK\3tQK\1K\2\x85K\1\x85\x89}" metadata "tR."
+  g_autoptr (RnPickle) plain = accepted (BYTES (VIEW ("v2", "}U\3neg\x89s")));
+  g_assert_cmpint (plain->root->tensor->n, ==, 2);
+  g_autoptr (RnPickle) none = accepted (BYTES (VIEW ("v2", "N")));
+  g_assert_cmpint (none->root->tensor->n, ==, 2);
+  refused (BYTES (VIEW ("v2", "}U\3neg\x88s")), "negated or conjugated view");
+  refused (BYTES (VIEW ("v2", "}U\4conj\x88s")), "negated or conjugated view");
+  refused (BYTES (VIEW ("v3", "ctorch\nint16\n}U\3neg\x88s")), "negated or conjugated view");
+}
+
 int
 main (int argc, char **argv)
 {
@@ -456,5 +472,6 @@ main (int argc, char **argv)
   g_test_add_func ("/pickle/tensors", test_tensors);
   g_test_add_func ("/pickle/storages", test_storages);
   g_test_add_func ("/pickle/untyped", test_untyped);
+  g_test_add_func ("/pickle/views", test_views);
   return g_test_run ();
 }
