@@ -89,19 +89,21 @@ read_floats (const Conversion *conversion, const Item *item, GError **error)
   return g_steal_pointer (&values);
 }
 
-/* Makes @item half precision if its values can be. */
+/* Makes @item half precision if its values can be. A double may be finite where its float is not. */
 static gboolean
 try_half (const Conversion *conversion, Item *item, GError **error)
 {
   g_autofree float *values = read_floats (conversion, item, error);
+  gboolean is_double = strcmp (item->type, "F64") == 0;
   gint64 n_too_large = 0, n_not_finite = 0;
 
   if (values == NULL)
     return FALSE;
   for (int64_t i = 0; i < item->tensor->n; i++)
     {
-      n_not_finite += !isfinite (values[i]);
-      n_too_large += isfinite (values[i]) && fabsf (values[i]) >= FIRST_OVERFLOW;
+      gboolean is_too_large = fabsf (values[i]) >= FIRST_OVERFLOW && (is_double || isfinite (values[i]));
+      n_too_large += is_too_large;
+      n_not_finite += !is_too_large && !isfinite (values[i]);
     }
   if (n_not_finite > 0)
     g_warning ("%s: %" G_GINT64_FORMAT " infinities or no numbers", item->tensor->name, n_not_finite);

@@ -5,7 +5,6 @@
 #include "runner/base/error.h"
 #include "runner/config/config.h"
 #include "runner/safetensors.h"
-#include "runner/weights/convert.h"
 #include "runner/weights/load.h"
 #include "tests/cli/program.h"
 
@@ -538,38 +537,6 @@ test_pyramid (Fixture *f, gconstpointer data)
     }
 }
 
-/* ---- half precision ---- */
-
-/* The value of half-precision bits, by the definition of IEEE 754. */
-static float
-half_value (guint16 bits)
-{
-  int exponent = (bits >> 10) & 31, fraction = bits & 1023;
-  float size =
-      exponent == 0 ? ldexpf ((float) fraction, -24) : ldexpf ((float) (1024 + fraction), exponent - 25);
-  return bits & 0x8000 ? -size : size;
-}
-
-static void
-test_half (void)
-{
-  for (guint32 bits = 0; bits < 0x7c00; bits++)
-    {
-      float x = half_value ((guint16) bits),
-            next = bits == 0x7bff ? 65536.0f : half_value ((guint16) (bits + 1));
-      float middle = (x + next) / 2; /* exact: floats have 13 bits more */
-      guint16 even = (guint16) (bits + (bits & 1));
-      g_assert_cmphex (rn_half_from_float (x), ==, bits);
-      g_assert_cmphex (rn_half_from_float (-x), ==, bits | 0x8000);
-      g_assert_cmphex (rn_half_from_float (middle), ==, even);
-      g_assert_cmphex (rn_half_from_float (nextafterf (middle, 0)), ==, bits);
-      g_assert_cmphex (rn_half_from_float (nextafterf (middle, INFINITY)), ==, bits + 1);
-    }
-  g_assert_cmphex (rn_half_from_float (INFINITY), ==, 0x7c00);
-  g_assert_cmphex (rn_half_from_float (-1e30f), ==, 0xfc00);
-  g_assert_cmphex (rn_half_from_float (NAN) & 0x7e00, ==, 0x7e00);
-}
-
 int
 main (int argc, char **argv)
 {
@@ -590,6 +557,5 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   for (gsize i = 0; i < G_N_ELEMENTS (tests); i++)
     g_test_add (tests[i].name, Fixture, NULL, set_up, tests[i].run, tear_down);
-  g_test_add_func ("/load/half", test_half);
   return g_test_run ();
 }
