@@ -199,6 +199,8 @@ run (RnNode *root, const char *checkpoint, const Files *files, GError **error)
     return FALSE;
   g_autofree char *table = rn_evaluation_table (&result, rn_dataset_class_names (dataset));
   g_print ("%s\n", table);
+  if (files->show_dir != NULL)
+    g_message ("%" G_GINT64_FORMAT " pictures: %s", (gint64) rn_dataset_size (dataset), files->show_dir);
   gboolean is_ok = (sinks.file == NULL || rn_detection_file_commit (sinks.file, error))
                    && write_files (files, checkpoint, dataset, &result, error);
   rn_evaluation_clear (&result);

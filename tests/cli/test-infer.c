@@ -365,6 +365,8 @@ test_show_dir (void)
   g_auto (Result) high =
       run_program ("eval", config, checkpoint, set_root, "--show-dir", few, "--threads", "1", NULL);
   assert_code (&high, 0);
+  g_autofree char *told = g_strdup_printf ("3 pictures: %s", few);
+  assert_contains (high.err, told);
   g_autofree char *names = list_folder (all), *names_few = list_folder (few);
   g_assert_cmpstr (names, ==, "000003.png 000004.png 000005.png ");
   g_assert_cmpstr (names_few, ==, names);
