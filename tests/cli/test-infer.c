@@ -419,7 +419,7 @@ test_refusals (void)
   expect_refusal (2, "missing.jpg", missing, image, NULL);
   expect_refusal (1, "text.jpg", text, image, NULL);
   expect_refusal (1, "none of 1 images can be read", checkpoint, text, NULL);
-  expect_refusal (1, "neither JPEG nor PNG", checkpoint, checkpoint, NULL);
+  expect_refusal (1, "this is a safetensors checkpoint", checkpoint, checkpoint, NULL);
   expect_refusal (2, "--score-thr: expected 0 to 1", checkpoint, image, "--score-thr=1.5");
   expect_refusal (2, "--score-thr: expected 0 to 1", checkpoint, image, "--score-thr=nan");
   expect_refusal (2, "--max-per-img: expected at least 1", checkpoint, image, "--max-per-img=0");
