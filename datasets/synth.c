@@ -6,11 +6,10 @@
 #include "datasets/image.h"
 #include "datasets/voc.h"
 #include "runner/base/error.h"
+#include "runner/base/folder.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <glib/gstdio.h>
 
 #define MAX_OBJECTS 5
 #define JPEG_QUALITY 90
@@ -217,12 +216,8 @@ make_folders (const char *root, GError **error)
     {
       g_autofree char *path = g_build_filename (root, names[i], NULL);
 
-      if (g_mkdir_with_parents (path, 0777) != 0)
-        {
-          g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (errno), "%s: %s", path,
-                       g_strerror (errno));
-          return FALSE;
-        }
+      if (!rn_folder_make (path, error))
+        return FALSE;
     }
   return TRUE;
 }

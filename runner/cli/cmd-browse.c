@@ -6,12 +6,10 @@
 
 #include "runner/base/atomic-file.h"
 #include "runner/base/error.h"
+#include "runner/base/folder.h"
 #include "runner/browse.h"
 #include "runner/cli/common.h"
 
-#include <errno.h>
-#include <glib/gstdio.h>
-#include <math.h>
 #include <string.h>
 
 #define DEFAULT_N 20
@@ -282,16 +280,6 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Report, report_clear)
 /* ---- The command ---- */
 
 static gboolean
-make_folder (const char *dir, GError **error)
-{
-  if (g_mkdir_with_parents (dir, 0777) == 0)
-    return TRUE;
-  int code = errno;
-  g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (code), "%s: %s", dir, g_strerror (code));
-  return FALSE;
-}
-
-static gboolean
 run (RnJob *job, const Options *options, guint *n_failed, GError **error)
 {
   g_autofree char *dir = options->out != NULL ? g_strdup (options->out)
@@ -309,7 +297,7 @@ run (RnJob *job, const Options *options, guint *n_failed, GError **error)
     take_first (job->samplers[split], browse_options.epoch, options->n, indices);
   else if (!find_ids (job->datasets[split], options->ids, indices, error))
     return FALSE;
-  if (!make_folder (dir, error))
+  if (!rn_folder_make (dir, error))
     return FALSE;
 
   g_autoptr (RnBrowse) browse = rn_browse_new (job, split, &browse_options, error);

@@ -6,6 +6,7 @@
 
 #include "runner/base/atomic-file.h"
 #include "runner/base/error.h"
+#include "runner/base/folder.h"
 #include "runner/base/log.h"
 #include "runner/base/signals.h"
 #include "runner/cli/common.h"
@@ -15,9 +16,7 @@
 #include "runner/infer.h"
 #include "runner/record.h"
 
-#include <errno.h>
 #include <glib/gstdio.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -117,14 +116,7 @@ open_output (Output *output, const GPtrArray *paths, GError **error)
       if (key != NULL)
         g_hash_table_add (output->inputs, key);
     }
-  if (g_mkdir_with_parents (output->dir, 0777) != 0)
-    {
-      int code = errno;
-      g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (code), "%s: %s", output->dir,
-                   g_strerror (code));
-      return FALSE;
-    }
-  return open_json (output, output->options->json, error);
+  return rn_folder_make (output->dir, error) && open_json (output, output->options->json, error);
 }
 
 /* ---- Results ---- */

@@ -4,9 +4,9 @@
 
 #include "datasets/image.h"
 #include "runner/base/error.h"
+#include "runner/base/folder.h"
 #include "runner/draw/picture.h"
 
-#include <errno.h>
 #include <glib/gstdio.h>
 #include <string.h>
 
@@ -135,13 +135,7 @@ check_dir (const char *dir, const RnDataset *dataset, GError **error)
 RnShow *
 rn_show_new (const char *dir, const RnDataset *dataset, int64_t n_images, double score_thr, GError **error)
 {
-  if (g_mkdir_with_parents (dir, 0777) != 0)
-    {
-      int code = errno;
-      g_set_error (error, G_FILE_ERROR, g_file_error_from_errno (code), "%s: %s", dir, g_strerror (code));
-      return NULL;
-    }
-  if (!check_dir (dir, dataset, error))
+  if (!rn_folder_make (dir, error) || !check_dir (dir, dataset, error))
     return NULL;
   RnShow *show = g_new0 (RnShow, 1);
   show->dir = g_strdup (dir);
