@@ -129,14 +129,10 @@ is_auto (const RnNode *node)
          && strcmp (rn_node_as_string (node), "auto") == 0;
 }
 
-/* `classes:` is absent, a list, "auto" or the path of a file with a name per line. */
-static char **
-read_names (const RnNode *node, GPtrArray *bases, const RnDatasetOptions *options, GError **error)
+char **
+rn_class_names_read (const RnNode *node, const char *data_root, GError **error)
 {
-  g_autofree char *path = NULL;
-  char **names;
-
-  if (node == NULL || rn_node_kind (node) == RN_NODE_NULL)
+  if (rn_node_is_null (node))
     return g_strdupv ((char **) rn_voc_class_names);
   if (rn_node_kind (node) == RN_NODE_LIST)
     return listed_names (node, error);
@@ -146,10 +142,8 @@ read_names (const RnNode *node, GPtrArray *bases, const RnDatasetOptions *option
                      "expected a list of names, the path of a file with a name per line, or auto");
       return NULL;
     }
-  if (is_auto (node))
-    return auto_names (bases, options);
-  path = rn_dataset_resolve_path (options->data_root, rn_node_as_string (node));
-  names = rn_file_read_lines (path, error);
+  g_autofree char *path = rn_dataset_resolve_path (data_root, rn_node_as_string (node));
+  char **names = rn_file_read_lines (path, error);
   if (names != NULL && names[0] == NULL)
     {
       g_clear_pointer (&names, g_strfreev);
@@ -380,7 +374,8 @@ agree_on_names (GPtrArray *bases, const RnDatasetOptions *options, GError **erro
       if (b > 0 && node == last)
         continue;
       last = node;
-      these = read_names (node, bases, options, error);
+      these = is_auto (node) ? auto_names (bases, options)
+                             : rn_class_names_read (node, options->data_root, error);
       if (these == NULL)
         return NULL;
       if (!check_names ((const char *const *) these, !is_auto (node), error))

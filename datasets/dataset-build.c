@@ -8,8 +8,6 @@
 #include "runner/base/error.h"
 #include "runner/config/schema.h"
 
-#define MAX_DEPTH 8 /* of views in views */
-
 /* A kind of data set: makes a base or a view from its keys. */
 typedef struct
 {
@@ -233,9 +231,9 @@ dataset_build (const RnNode *node, const RnDatasetOptions *options, int depth, G
   gpointer settings;
   RnDataset *dataset;
 
-  if (depth > MAX_DEPTH)
+  if (depth > RN_DATASET_MAX_DEPTH)
     {
-      rn_node_error (node, error, "data sets are nested more than %d deep", MAX_DEPTH);
+      rn_node_error (node, error, "data sets are nested more than %d deep", RN_DATASET_MAX_DEPTH);
       return NULL;
     }
   if (rn_node_kind (node) == RN_NODE_LIST)

@@ -8,6 +8,8 @@
 
 G_BEGIN_DECLS
 
+#define RN_DATASET_MAX_DEPTH 8 /* of data sets in data sets */
+
 /* Pixels; training leaves out images with a shorter side, as MMDetection does. */
 #define RN_DATASET_MIN_SIDE 32
 
@@ -59,6 +61,13 @@ RnDatasetMaxima rn_dataset_maxima (const RnDataset *dataset);
  */
 gboolean rn_dataset_settle_classes (GPtrArray *bases, const RnDatasetOptions *options, char ***names_out,
                                     GError **error);
+
+/*
+ * The names that `classes:` gives: a list, a file with a name per line, or VOC's where there is nothing.
+ * "auto", for which data are needed, is up to the caller. Errors: RN_CONFIG_ERROR, RN_DATA_ERROR. (transfer
+ * full)
+ */
+char **rn_class_names_read (const RnNode *node, const char *data_root, GError **error);
 
 /* @path under @root, if it is relative and there is a root. (transfer full) */
 char *rn_dataset_resolve_path (const char *root, const char *path);

@@ -3,6 +3,7 @@
 
 #include "runner/check.h"
 
+#include "datasets/dataset-private.h"
 #include "datasets/pipeline.h"
 #include "datasets/voc.h"
 #include "runner/base/open-file.h"
@@ -13,16 +14,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_DEPTH 8 /* of data sets in data sets, as the builder has it */
-
 /* Keys and transforms of a data set and of those in it. */
 static gboolean
 check_dataset (const RnNode *node, gboolean test_mode, int depth, GError **error)
 {
   static const char *const inner[] = { "dataset", "datasets" };
 
-  if (depth > MAX_DEPTH)
-    return rn_node_error (node, error, "data sets are nested more than %d deep", MAX_DEPTH);
+  if (depth > RN_DATASET_MAX_DEPTH)
+    return rn_node_error (node, error, "data sets are nested more than %d deep", RN_DATASET_MAX_DEPTH);
   if (rn_node_kind (node) == RN_NODE_LIST)
     {
       for (guint i = 0; i < rn_node_size (node); i++)
@@ -63,7 +62,7 @@ has_own_classes (const RnNode *node)
 {
   const RnNode *classes = rn_node_get (node, "classes");
 
-  if (classes != NULL && rn_node_kind (classes) != RN_NODE_NULL)
+  if (!rn_node_is_null (classes))
     return TRUE;
   for (guint i = 0; i < rn_node_size (node); i++)
     if (has_own_classes (rn_node_item (node, i)))
@@ -120,7 +119,7 @@ count_classes (const RnJob *job, GError **error)
 
   if (job->config.data == NULL || has_own_classes (job->config.data))
     return 0;
-  if (classes == NULL || rn_node_kind (classes) == RN_NODE_NULL)
+  if (rn_node_is_null (classes))
     return (int) g_strv_length ((char **) rn_voc_class_names);
   if (rn_node_kind (classes) == RN_NODE_LIST)
     return check_names (classes, error) ? (int) rn_node_size (classes) : -1;
@@ -149,7 +148,7 @@ static gboolean
 check_model (const RnJob *job, GError **error)
 {
   const RnNode *n = rn_node_path (job->root, "model.bbox_head.num_classes");
-  gboolean is_left_out = n == NULL || rn_node_kind (n) == RN_NODE_NULL;
+  gboolean is_left_out = rn_node_is_null (n);
   int n_classes = count_classes (job, error);
 
   if (n_classes < 0)

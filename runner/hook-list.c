@@ -157,7 +157,7 @@ resolve_calls (Slot *slot)
 static gboolean
 read_priority (const RnNode *node, int *priority, GError **error)
 {
-  if (node == NULL || rn_node_kind (node) == RN_NODE_NULL)
+  if (rn_node_is_null (node))
     return TRUE;
   if (rn_node_kind (node) == RN_NODE_INT && rn_node_as_int (node) >= 0 && rn_node_as_int (node) <= 100)
     {

@@ -4,18 +4,12 @@
 #include "runner/infer.h"
 
 #include "datasets/dataset-private.h"
-#include "datasets/file.h"
 #include "datasets/image.h"
 #include "datasets/pipeline.h"
-#include "datasets/voc.h"
 #include "runner/base/error.h"
 #include "runner/base/size.h"
 #include "runner/process-memory.h"
 #include "runner/weights/load.h"
-
-#include <string.h>
-
-#define MAX_DEPTH 8 /* of data sets in data sets */
 
 struct _RnInfer
 {
@@ -71,17 +65,11 @@ rn_infer_class_names (const RnInfer *infer)
 
 /* ---- What the configuration says ---- */
 
-static gboolean
-is_null (const RnNode *node)
-{
-  return node == NULL || rn_node_kind (node) == RN_NODE_NULL;
-}
-
 /* The value of @key of a data set, or of the first one in it that has the key; NULL if none has. */
 static const RnNode *
 data_set_key (const RnNode *set, const char *key)
 {
-  for (int depth = 0; depth < MAX_DEPTH && !is_null (set); depth++)
+  for (int depth = 0; depth < RN_DATASET_MAX_DEPTH && !rn_node_is_null (set); depth++)
     {
       if (rn_node_kind (set) == RN_NODE_LIST)
         {
@@ -89,7 +77,7 @@ data_set_key (const RnNode *set, const char *key)
           continue;
         }
       const RnNode *value = rn_node_get (set, key);
-      if (!is_null (value))
+      if (!rn_node_is_null (value))
         return value;
       const RnNode *inner = rn_node_get (set, "dataset");
       set = inner != NULL ? inner : rn_node_get (set, "datasets");
@@ -100,7 +88,7 @@ data_set_key (const RnNode *set, const char *key)
 static const RnNode *
 test_set (const RnJob *job)
 {
-  return !is_null (job->data.test) ? job->data.test : job->data.val;
+  return !rn_node_is_null (job->data.test) ? job->data.test : job->data.val;
 }
 
 static gboolean
@@ -111,7 +99,7 @@ open_pipeline (RnInfer *infer, GError **error)
 
   if (list == NULL)
     list = job->config.test_pipeline;
-  if (is_null (list))
+  if (rn_node_is_null (list))
     {
       g_set_error (
           error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_KEY,
@@ -124,24 +112,6 @@ open_pipeline (RnInfer *infer, GError **error)
   return infer->pipeline != NULL;
 }
 
-static char **
-names_of_list (const RnNode *list, GError **error)
-{
-  g_autoptr (GStrvBuilder) names = g_strv_builder_new ();
-
-  for (guint i = 0; i < rn_node_size (list); i++)
-    {
-      const RnNode *item = rn_node_item (list, i);
-      if (rn_node_kind (item) != RN_NODE_STRING)
-        {
-          rn_node_error (item, error, "a class name is a string; put it in quotes");
-          return NULL;
-        }
-      g_strv_builder_add (names, rn_node_as_string (item));
-    }
-  return g_strv_builder_end (names);
-}
-
 /* `classes:` where no data set helps: a list, a file, or nothing for VOC's. (transfer full) */
 static char **
 names_of_config (const RnJob *job, GError **error)
@@ -150,11 +120,8 @@ names_of_config (const RnJob *job, GError **error)
 
   if (node == NULL)
     node = job->config.classes;
-  if (is_null (node))
-    return g_strdupv ((char **) rn_voc_class_names);
-  if (rn_node_kind (node) == RN_NODE_LIST)
-    return names_of_list (node, error);
-  if (rn_node_kind (node) != RN_NODE_STRING || g_str_equal (rn_node_as_string (node), "auto"))
+  if (!rn_node_is_null (node) && rn_node_kind (node) == RN_NODE_STRING
+      && g_str_equal (rn_node_as_string (node), "auto"))
     {
       rn_node_error (
           node, error,
@@ -162,11 +129,7 @@ names_of_config (const RnJob *job, GError **error)
           "with a name per line, in the order of the training");
       return NULL;
     }
-  g_autofree char *path = rn_dataset_resolve_path (job->config.data_root, rn_node_as_string (node));
-  char **names = rn_file_read_lines (path, error);
-  if (names == NULL)
-    g_prefix_error (error, "%s: classes: ", rn_node_origin (node));
-  return names;
+  return rn_class_names_read (node, job->config.data_root, error);
 }
 
 /* ---- The model ---- */
@@ -202,7 +165,8 @@ choose_names (RnInfer *infer, const RnWeights *weights, GError **error)
     }
   infer->names = g_strdupv ((char **) stored);
   const RnNode *classes = infer->job->config.classes;
-  if (configured != NULL && !is_null (classes) && !g_strv_equal ((const char *const *) configured, stored))
+  if (configured != NULL && !rn_node_is_null (classes)
+      && !g_strv_equal ((const char *const *) configured, stored))
     g_warning ("%s: `classes:` differs from the classes that the checkpoint was trained on; those of the "
                "checkpoint are used",
                rn_node_origin (classes));
@@ -220,7 +184,7 @@ open_model (RnInfer *infer, const RnWeights *weights, GError **error)
     return FALSE;
   int n_names = (int) g_strv_length (infer->names);
   const RnNode *n_classes = rn_node_path (job->root, "model.bbox_head.num_classes");
-  job->model = rn_model_new (node, is_null (n_classes) ? n_names : 0, error);
+  job->model = rn_model_new (node, rn_node_is_null (n_classes) ? n_names : 0, error);
   if (job->model == NULL)
     return FALSE;
   if (rn_model_num_classes (job->model) == n_names)
@@ -231,7 +195,7 @@ open_model (RnInfer *infer, const RnWeights *weights, GError **error)
       "%s: %d class names (%s%s), but the model has num_classes: %d (%s); what works: the configuration "
       "of the training, or `classes:` with a name for each class",
       name, n_names, n_names > 0 ? infer->names[0] : "none", n_names > 1 ? ", ..." : "",
-      rn_model_num_classes (job->model), rn_node_origin (is_null (n_classes) ? node : n_classes));
+      rn_model_num_classes (job->model), rn_node_origin (rn_node_is_null (n_classes) ? node : n_classes));
   return FALSE;
 }
 

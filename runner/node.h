@@ -22,6 +22,13 @@ typedef enum
 } RnNodeKind;
 
 RN_API RnNodeKind rn_node_kind (const RnNode *node);
+/* TRUE for a null, and for @node NULL: there is nothing. */
+static inline gboolean
+rn_node_is_null (const RnNode *node)
+{
+  return node == NULL || rn_node_kind (node) == RN_NODE_NULL;
+}
+
 RN_API gboolean rn_node_as_bool (const RnNode *node);      /* BOOL only */
 RN_API gint64 rn_node_as_int (const RnNode *node);         /* INT only */
 RN_API double rn_node_as_float (const RnNode *node);       /* INT or FLOAT */

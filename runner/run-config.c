@@ -71,7 +71,8 @@ static const RnKeySpec run_keys[] = {
           "where the run writes; default work_dirs/ and the file's name", .flags = RN_KEY_NULLABLE),
   RN_KEY (RnRunConfig, resume_from, RN_KEY_STRING, "null", "checkpoint to go on from",
           .flags = RN_KEY_NULLABLE),
-  PART (load_from, "weights to start from: a file, or {checkpoint, revise_keys}; a resume does not read them"),
+  PART (load_from,
+        "weights to start from: a file, or {checkpoint, revise_keys}; a resume does not read them"),
   RN_KEY (RnRunConfig, seed, RN_KEY_INT, "0", "of every random choice", .min = 0, .max = 4294967295.0),
   RN_KEY (RnRunConfig, deterministic, RN_KEY_BOOL, "false",
           "same bits on every run; on the CPU they always are"),
@@ -262,7 +263,7 @@ const RnNode *
 rn_run_config_need (const RnNode *root, const char *key, GError **error)
 {
   const RnNode *node = rn_node_get (root, key);
-  if (node == NULL || rn_node_kind (node) == RN_NODE_NULL)
+  if (rn_node_is_null (node))
     {
       rn_node_error (root, error, "the file has no `%s:`", key);
       return NULL;
@@ -293,7 +294,7 @@ rn_run_config_check_training (const RnNode *root, gboolean is_resumed, GError **
   const RnNode *frozen = rn_node_path (root, "model.backbone.frozen_stages");
   const RnNode *load_from = rn_node_get (root, "load_from");
   gboolean is_loaded = is_resumed || is_pretrained (root, "model") || is_pretrained (root, "model.backbone")
-                       || (load_from != NULL && rn_node_kind (load_from) != RN_NODE_NULL);
+                       || !rn_node_is_null (load_from);
   if (!is_loaded && frozen != NULL && rn_node_kind (frozen) == RN_NODE_INT && rn_node_as_int (frozen) >= 0)
     return rn_node_error (frozen, error,
                           "these stages would stay random, because no weights are loaded; what trains: "

@@ -87,7 +87,7 @@ check_lr (const RnTraining *training)
 
   if (lr == 0)
     g_warning ("optimizer.lr is 0: the weights will stay as they are");
-  if (clip != NULL && rn_node_kind (clip) != RN_NODE_NULL) /* a step is at most lr times max_norm long */
+  if (!rn_node_is_null (clip)) /* a step is at most lr times max_norm long */
     return;
   if (lr / n > LR_MARGIN * BASE_LR_PER_IMAGE)
     g_warning ("optimizer.lr is %g for %g images in a batch; the usual recipe (0.01 for 16) would give %g: a "

@@ -299,13 +299,6 @@ default_work_dir (const char *config_path)
   return g_build_filename ("work_dirs", base, NULL);
 }
 
-static gboolean
-is_absent (const RnNode *root, const char *key)
-{
-  const RnNode *node = rn_node_get (root, key);
-  return node == NULL || rn_node_kind (node) == RN_NODE_NULL;
-}
-
 RnNode *
 rn_options_load (const RnOptions *options, GError **error)
 {
@@ -333,7 +326,7 @@ rn_options_load (const RnOptions *options, GError **error)
       && !rn_config_set (root, "resume_from", rn_node_new_string (options->resume_from, "--resume"), error))
     return NULL;
 
-  if (is_absent (root, "work_dir"))
+  if (rn_node_is_null (rn_node_get (root, "work_dir")))
     {
       g_autofree char *dir = default_work_dir (options->config_path);
       if (!rn_config_set (root, "work_dir", rn_node_new_string (dir, "default"), error))
@@ -347,7 +340,7 @@ rn_cli_note_weights (const RnNode *root)
 {
   g_autoptr (GError) error = NULL;
 
-  if (is_absent (root, "resume_from") && !rn_start_weights_check (root, &error))
+  if (rn_node_is_null (rn_node_get (root, "resume_from")) && !rn_start_weights_check (root, &error))
     g_message ("note: training would stop: %s", error->message);
 }
 

@@ -150,7 +150,7 @@ rn_start_weights_check (const RnNode *root, GError **error)
   g_auto (Wanted) wanted = { 0 };
   LoadFromKeys keys;
 
-  if (node != NULL && rn_node_kind (node) != RN_NODE_NULL)
+  if (!rn_node_is_null (node))
     return parse_load_from (node, &keys, error)
            && rn_weights_exist (keys.checkpoint, WITHOUT_LOAD_FROM, error);
   return want_pretrained (root, &wanted, error)
@@ -162,7 +162,7 @@ rn_start_weights_new (const RnNode *root, GError **error)
 {
   g_autoptr (RnStartWeights) start = g_new0 (RnStartWeights, 1);
   const RnNode *node = rn_node_get (root, "load_from");
-  gboolean has_load_from = node != NULL && rn_node_kind (node) != RN_NODE_NULL;
+  gboolean has_load_from = !rn_node_is_null (node);
 
   if (has_load_from && !open_load_from (start, node, error))
     return NULL;
