@@ -7,11 +7,7 @@
 #include <string.h>
 
 #define MODULE "module." /* of a model that was wrapped for training on several devices */
-#define CLASS_PREDICTOR "bbox_head.retina_cls."
-#define BOX_PREDICTOR "bbox_head.retina_reg."
-#define TORCHVISION_CLASS_PREDICTOR "head.classification_head.cls_logits."
-#define TORCHVISION_BOX_PREDICTOR "head.regression_head.bbox_reg."
-#define BOX_ROWS 4 /* of one anchor */
+#define BOX_ROWS 4       /* of one anchor */
 
 /* -100 in each type: a logit of which no float holds the sigmoid. */
 static const struct
@@ -130,12 +126,16 @@ all_have (GPtrArray *names, const char *prefix)
   return names->len > 0;
 }
 
+static void
+cut_prefix (char *name, gsize size)
+{
+  memmove (name, name + size, strlen (name + size) + 1);
+}
+
 /* The tensors of a model: names by @rules, and their places in the file. */
 static gboolean
 list_names (RnNameMap *map, const RnNameRules *rules, GPtrArray *names, GArray *indices, GError **error)
 {
-  g_autofree char *prefix = NULL;
-
   for (guint i = 0; i < rn_weights_size (map->weights); i++)
     {
       g_ptr_array_add (names, g_strdup (rn_weights_get (map->weights, i)->name));
@@ -143,13 +143,9 @@ list_names (RnNameMap *map, const RnNameRules *rules, GPtrArray *names, GArray *
     }
   if (rules != NULL && !apply_rules (rules->revise_keys, names, error))
     return FALSE;
-  if (all_have (names, MODULE))
-    prefix = g_strdup (MODULE);
-  for (guint i = 0; prefix != NULL && i < names->len; i++)
-    {
-      char *name = g_ptr_array_index (names, i);
-      memmove (name, name + strlen (prefix), strlen (name) - strlen (prefix) + 1);
-    }
+  gboolean is_wrapped = all_have (names, MODULE);
+  for (guint i = 0; is_wrapped && i < names->len; i++)
+    cut_prefix (g_ptr_array_index (names, i), strlen (MODULE));
   if (rules == NULL || rules->prefix == NULL || *rules->prefix == '\0')
     return TRUE;
 
@@ -159,7 +155,7 @@ list_names (RnNameMap *map, const RnNameRules *rules, GPtrArray *names, GArray *
     {
       char *name = g_ptr_array_index (names, i - 1);
       if (g_str_has_prefix (name, wanted))
-        memmove (name, name + strlen (wanted), strlen (name) - strlen (wanted) + 1);
+        cut_prefix (name, strlen (wanted));
       else
         {
           g_ptr_array_remove_index (names, i - 1);
@@ -263,7 +259,7 @@ rename_to_torchvision (RnNameMap *map, GError **error)
       tensor->name = name;
     }
   if (map->names.style == RN_NAMES_MMDET)
-    change_classes (map, TORCHVISION_CLASS_PREDICTOR, TORCHVISION_BOX_PREDICTOR, RN_ROWS_WITH_FIRST);
+    change_classes (map, RN_TORCHVISION_CLASS_PREDICTOR, RN_TORCHVISION_BOX_PREDICTOR, RN_ROWS_WITH_FIRST);
   return TRUE;
 }
 
@@ -287,7 +283,7 @@ rn_name_map_new (RnWeights *weights, const RnNameRules *rules, RnNamesTarget tar
            g_array_index (indices, guint, i));
     }
   if (target == RN_NAMES_TO_MMDET && map->names.style == RN_NAMES_TORCHVISION)
-    change_classes (map, CLASS_PREDICTOR, BOX_PREDICTOR, RN_ROWS_WITHOUT_FIRST);
+    change_classes (map, RN_MMDET_CLASS_PREDICTOR, RN_MMDET_BOX_PREDICTOR, RN_ROWS_WITHOUT_FIRST);
   if (!check_unique (map, error)
       || (target == RN_NAMES_TO_TORCHVISION && !rename_to_torchvision (map, error)))
     return NULL;

@@ -11,8 +11,8 @@ static const struct
 {
   const char *torchvision, *mmdet;
 } predictors[] = {
-  { "head.classification_head.cls_logits.", "bbox_head.retina_cls." },
-  { "head.regression_head.bbox_reg.", "bbox_head.retina_reg." },
+  { RN_TORCHVISION_CLASS_PREDICTOR, RN_MMDET_CLASS_PREDICTOR },
+  { RN_TORCHVISION_BOX_PREDICTOR, RN_MMDET_BOX_PREDICTOR },
 };
 
 static const struct

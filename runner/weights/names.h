@@ -27,6 +27,12 @@ typedef struct
                    */
 } RnNames;
 
+/* What the names of the last convolutions begin with. */
+#define RN_MMDET_CLASS_PREDICTOR "bbox_head.retina_cls."
+#define RN_MMDET_BOX_PREDICTOR "bbox_head.retina_reg."
+#define RN_TORCHVISION_CLASS_PREDICTOR "head.classification_head.cls_logits."
+#define RN_TORCHVISION_BOX_PREDICTOR "head.regression_head.bbox_reg."
+
 /* @names: NULL-ended. */
 RnNames rn_names_detect (const char *const *names);
 
