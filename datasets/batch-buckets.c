@@ -96,18 +96,11 @@ use_shape (GArray *batches, RnBatchShape shape)
     }
 }
 
-static int
-compare_ints (gconstpointer a, gconstpointer b)
-{
-  return *(const int *) a - *(const int *) b;
-}
-
 /* Distinct sides of the drawn batches. (transfer full) */
 static GArray *
 sides_of (const GArray *batches, gboolean of_height)
 {
   GArray *sides = g_array_new (FALSE, FALSE, sizeof (int));
-  guint kept = 0;
 
   for (guint i = 0; i < batches->len; i++)
     {
@@ -115,11 +108,7 @@ sides_of (const GArray *batches, gboolean of_height)
 
       g_array_append_val (sides, *(of_height ? &batch->height : &batch->width));
     }
-  g_array_sort (sides, compare_ints);
-  for (guint i = 0; i < sides->len; i++)
-    if (kept == 0 || g_array_index (sides, int, kept - 1) != g_array_index (sides, int, i))
-      g_array_index (sides, int, kept++) = g_array_index (sides, int, i);
-  g_array_set_size (sides, kept);
+  rn_sides_make_distinct (sides);
   return sides;
 }
 

@@ -104,12 +104,23 @@ compare_ints (gconstpointer a, gconstpointer b)
   return *(const int *) a - *(const int *) b;
 }
 
-/* The distinct heights (offset of height) or widths in @sizes, ascending. (transfer full) */
+void
+rn_sides_make_distinct (GArray *sides)
+{
+  guint kept = 0;
+
+  g_array_sort (sides, compare_ints);
+  for (guint i = 0; i < sides->len; i++)
+    if (kept == 0 || g_array_index (sides, int, kept - 1) != g_array_index (sides, int, i))
+      g_array_index (sides, int, kept++) = g_array_index (sides, int, i);
+  g_array_set_size (sides, kept);
+}
+
+/* The distinct heights or widths in @sizes, ascending. (transfer full) */
 static GArray *
 distinct_sides (const GArray *sizes, gboolean of_height)
 {
   GArray *sides = g_array_new (FALSE, FALSE, sizeof (int));
-  guint kept = 0;
 
   for (guint i = 0; i < sizes->len; i++)
     {
@@ -117,11 +128,7 @@ distinct_sides (const GArray *sizes, gboolean of_height)
 
       g_array_append_val (sides, *(of_height ? &shape->height : &shape->width));
     }
-  g_array_sort (sides, compare_ints);
-  for (guint i = 0; i < sides->len; i++)
-    if (kept == 0 || g_array_index (sides, int, kept - 1) != g_array_index (sides, int, i))
-      g_array_index (sides, int, kept++) = g_array_index (sides, int, i);
-  g_array_set_size (sides, kept);
+  rn_sides_make_distinct (sides);
   return sides;
 }
 

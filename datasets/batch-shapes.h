@@ -10,6 +10,9 @@ G_BEGIN_DECLS
  */
 #define RN_MAX_RANDOM_SHAPES 8
 
+/* Sorts @sides (of int) and leaves each once. */
+void rn_sides_make_distinct (GArray *sides);
+
 /*
  * @shapes (of RnBatchShape) holds every batch already. Adds those that save the most padding, up to
  * RN_MAX_RANDOM_SHAPES in all, judged by batches that are drawn as the run will draw them. The result depends

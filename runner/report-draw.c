@@ -155,18 +155,6 @@ label_of (const GPtrArray *logs, guint i, const char *what)
   return log->name;
 }
 
-static gboolean
-is_loss (const char *name)
-{
-  return strstr (name, "loss") != NULL;
-}
-
-static gboolean
-is_score (const char *name)
-{
-  return strcmp (name, "epoch") != 0 && strcmp (name, "n_images") != 0;
-}
-
 /* Names that pass @test, of all runs, in the order of first use. (transfer container) of lent char * */
 static GPtrArray *
 collect_names (const GPtrArray *logs, gboolean of_val, gboolean (*test) (const char *name))
@@ -208,7 +196,7 @@ add_panel (RnChart *chart, const GPtrArray *logs, const char *name, const char *
 static void
 add_losses (RnChart *chart, const GPtrArray *logs)
 {
-  g_autoptr (GPtrArray) names = collect_names (logs, FALSE, is_loss);
+  g_autoptr (GPtrArray) names = collect_names (logs, FALSE, rn_log_is_loss);
 
   if (logs->len > 1)
     {
@@ -235,7 +223,7 @@ add_losses (RnChart *chart, const GPtrArray *logs)
 static void
 add_scores (RnChart *chart, const GPtrArray *logs)
 {
-  g_autoptr (GPtrArray) names = collect_names (logs, TRUE, is_score);
+  g_autoptr (GPtrArray) names = collect_names (logs, TRUE, rn_log_is_score);
 
   if (logs->len == 1 || names->len == 0)
     begin_panel (chart, "average precision", NULL, RN_SCALE_LINEAR);
@@ -274,7 +262,6 @@ add_time (RnChart *chart, const GPtrArray *logs)
 gboolean
 rn_report_draw (const GPtrArray *logs, const char *path, GError **error)
 {
-  static const char *const others[] = { "grad_norm" };
   const RnRunLog *first = g_ptr_array_index (logs, 0);
   g_autofree char *title = logs->len == 1 ? g_strdup (first->name) : g_strdup_printf ("%u runs", logs->len);
   g_autoptr (RnChart) chart = rn_chart_new (title);
@@ -284,7 +271,6 @@ rn_report_draw (const GPtrArray *logs, const char *path, GError **error)
   add_panel (chart, logs, "lr", NULL, RN_SCALE_LINEAR, FALSE);
   add_time (chart, logs);
   add_panel (chart, logs, "memory", "MiB", RN_SCALE_LINEAR, FALSE);
-  for (gsize i = 0; i < G_N_ELEMENTS (others); i++)
-    add_panel (chart, logs, others[i], NULL, choose_scale (logs, others[i]), TRUE);
+  add_panel (chart, logs, "grad_norm", NULL, choose_scale (logs, "grad_norm"), TRUE);
   return rn_chart_write_png (chart, path, error);
 }

@@ -5,7 +5,6 @@
 #include "runner/base/error.h"
 
 #include <math.h>
-#include <string.h>
 
 /* A number that a log has at some iteration. */
 typedef struct
@@ -13,12 +12,6 @@ typedef struct
   gboolean exists;
   RnLogPoint point;
 } Found;
-
-static gboolean
-is_score (const RnLogSeries *series)
-{
-  return strcmp (series->name, "epoch") != 0 && strcmp (series->name, "n_images") != 0;
-}
 
 /* The best value, the first on ties; @sign 1: the largest, -1: the smallest. Scores below 0 do not exist. */
 static Found
@@ -194,13 +187,13 @@ rn_report_text (const RnRunLog *log)
   for (guint i = 0; i < log->train->len; i++)
     {
       const RnLogSeries *series = g_ptr_array_index (log->train, i);
-      if (strstr (series->name, "loss") != NULL)
+      if (rn_log_is_loss (series->name))
         append_loss (text, series);
     }
   for (guint i = 0; i < log->val->len; i++)
     {
       const RnLogSeries *series = g_ptr_array_index (log->val, i);
-      if (is_score (series))
+      if (rn_log_is_score (series->name))
         append_score (text, log, series);
     }
   append_time (text, log);

@@ -40,6 +40,18 @@ rn_log_find (const GPtrArray *series, const char *name)
   return NULL;
 }
 
+gboolean
+rn_log_is_loss (const char *name)
+{
+  return strstr (name, "loss") != NULL;
+}
+
+gboolean
+rn_log_is_score (const char *name)
+{
+  return strcmp (name, "epoch") != 0 && strcmp (name, "n_images") != 0;
+}
+
 /* NULL: there are too many already. */
 static RnLogSeries *
 get_series (GPtrArray *all, const char *name)

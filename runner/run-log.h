@@ -49,6 +49,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnRunLog, rn_run_log_free)
 /* NULL if there is none. Lent. */
 const RnLogSeries *rn_log_find (const GPtrArray *series, const char *name);
 
+/* What a series is, by its name: a part of the loss, among those of training; a score, among the others. */
+gboolean rn_log_is_loss (const char *name);
+gboolean rn_log_is_score (const char *name);
+
 G_END_DECLS
 
 #endif
