@@ -35,22 +35,3 @@ rn_draw_color (int index, double rgb[3])
       rgb[c] = i < N_HUES ? hue : i < 2 * N_HUES ? hue * (1 - DARK) : hue + (1 - hue) * LIGHT;
     }
 }
-
-#ifdef __SANITIZE_ADDRESS__
-  /* fontconfig keeps the last pattern that cairo asked it for, until the process ends. */
-  #define HOOK __attribute__ ((visibility ("default")))
-HOOK const char *__lsan_default_suppressions (void);
-HOOK const char *__lsan_default_options (void);
-
-const char *
-__lsan_default_suppressions (void)
-{
-  return "leak:libfontconfig\n";
-}
-
-const char *
-__lsan_default_options (void)
-{
-  return "print_suppressions=0";
-}
-#endif

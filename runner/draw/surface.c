@@ -82,3 +82,22 @@ rn_surface_write_png (cairo_t *cr, const char *path, GError **error)
     }
   return rn_atomic_file_commit (file, error);
 }
+
+#ifdef __SANITIZE_ADDRESS__
+  /* fontconfig keeps the last pattern that cairo asked it for, until the process ends. */
+  #define HOOK __attribute__ ((visibility ("default")))
+HOOK const char *__lsan_default_suppressions (void);
+HOOK const char *__lsan_default_options (void);
+
+const char *
+__lsan_default_suppressions (void)
+{
+  return "leak:libfontconfig\n";
+}
+
+const char *
+__lsan_default_options (void)
+{
+  return "print_suppressions=0";
+}
+#endif
