@@ -3,6 +3,7 @@
 #include "boxes/coco-ap.h"
 
 #include <float.h>
+#include <math.h>
 
 #define N_THRS 10
 #define THR_50 0
@@ -368,7 +369,7 @@ rn_coco_eval_finish (RnCocoEval *eval, double stats[RN_COCO_N_STATS], double *cl
 
       g_array_sort (class->found, compare_found);
       for (int a = 0; a < N_AREAS; a++)
-        for (int t = 0; t<N_THRS &&class->n_gts[a]> 0; t++)
+        for (int t = 0; class->n_gts[a] > 0 && t < N_THRS; t++)
           {
             double sum = sum_precision (class, (Area) a, t, points);
             mean_add (&means[ap_of[a]], sum, N_RECALLS);

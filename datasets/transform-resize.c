@@ -5,8 +5,6 @@
 
 #include "datasets/resize.h"
 
-#include <math.h>
-
 enum
 {
   MODE_RANGE,

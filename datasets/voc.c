@@ -229,10 +229,11 @@ note_repeated (Voc *voc)
     {
       const RnIndexImage *image = rn_index_image (voc->index, i);
       const char *id = rn_index_string (voc->index, image->id);
-      g_autofree char *where = rn_split_where (voc->split, i);
 
-      if (image->width > 0 && !g_hash_table_add (seen, (gpointer) id))
-        note (voc, FOUND_REPEATED, "%s: %s is listed above already; it counts again", where, id);
+      if (image->width == 0 || g_hash_table_add (seen, (gpointer) id))
+        continue;
+      g_autofree char *where = rn_split_where (voc->split, i);
+      note (voc, FOUND_REPEATED, "%s: %s is listed above already; it counts again", where, id);
     }
 }
 

@@ -39,8 +39,8 @@ int rn_model_num_classes (const RnModel *model);
 /* Names of the losses that a step reports, NULL-ended, in MMDetection's order: "loss_cls", "loss_bbox". Lent.
  */
 const char *const *rn_model_loss_names (const RnModel *model);
-/* `checkpoint` of the model's or else the backbone's init_cfg of type Pretrained ("torchvision://resnet50"), or
- * NULL. Lent. */
+/* `checkpoint` of the model's or else the backbone's init_cfg of type Pretrained ("torchvision://resnet50"),
+ * or NULL. Lent. */
 const char *rn_model_pretrained (const RnModel *model);
 /* TRUE when frozen_stages >= 0 freezes layers that would otherwise be random: training then needs loaded
  * weights. */

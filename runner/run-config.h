@@ -75,8 +75,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RnRunConfig, rn_run_config_clear)
 const RnNode *rn_run_config_need (const RnNode *root, const char *key, GError **error);
 
 /*
- * What planning and timing may have, but training may not: weights for a part that cannot be loaded alone, and
- * frozen stages without any weights. Errors name the lines that train. @is_resumed: weights come from a
+ * What planning and timing may have, but training may not: weights for a part that cannot be loaded alone,
+ * and frozen stages without any weights. Errors name the lines that train. @is_resumed: weights come from a
  * checkpoint.
  */
 gboolean rn_run_config_check_training (const RnNode *root, gboolean is_resumed, GError **error);

@@ -68,8 +68,8 @@ void rn_safetensors_writer_set_metadata (RnSafetensorsWriter *writer, const char
 /* A tensor in plain layout (cblk 1). Names must differ. @free_source may be NULL. */
 void rn_safetensors_writer_add (RnSafetensorsWriter *writer, const char *name, const RnTensorDesc *desc,
                                 RnTensorRead read, gpointer source, GDestroyNotify free_source);
-/* The same for any type, by its name in the file; @dims: [rank], at most RN_SAFETENSORS_MAX_DIMS. Their product
- * must fit into a gsize. */
+/* The same for any type, by its name in the file; @dims: [rank], at most RN_SAFETENSORS_MAX_DIMS. Their
+ * product must fit into a gsize. */
 void rn_safetensors_writer_add_typed (RnSafetensorsWriter *writer, const char *name, const char *type,
                                       gsize element_bytes, int rank, const int64_t *dims, RnTensorRead read,
                                       gpointer source, GDestroyNotify free_source);

@@ -82,11 +82,11 @@ find_format (const guint8 *head, gsize n, gboolean text)
   return NULL;
 }
 
-/* Eight bytes of length, little-endian, then a JSON object: safetensors. */
+/* The header's size, 64-bit little-endian and below 2^32, and the brace of its JSON. */
 static gboolean
 is_safetensors (const guint8 *head, gsize n)
 {
-  return n >= 9 && head[8] == '{' && head[7] == 0 && head[6] == 0 && head[5] == 0;
+  return n > 8 && head[4] == 0 && head[5] == 0 && head[6] == 0 && head[7] == 0 && head[8] == '{';
 }
 
 static RnFileKind

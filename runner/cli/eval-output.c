@@ -6,6 +6,7 @@
 #include "runner/base/atomic-file.h"
 #include "runner/cli/json.h"
 
+#include <math.h>
 #include <string.h>
 
 #define DIGITS 9 /* tell two float32 apart */

@@ -22,8 +22,8 @@ void rn_torch_writer_add (RnTorchWriter *writer, const char *name, const char *t
 /* Goes to meta.CLASSES, as MMDetection writes it. */
 void rn_torch_writer_set_classes (RnTorchWriter *writer, const char *const *classes);
 /*
- * Writes {"meta": {...}, "state_dict": OrderedDict} if @with_meta (MMDetection's layout), else the plain state dict
- * (torchvision's). Through a temporary file. RN_CHECKPOINT_ERROR_WRITE.
+ * Writes {"meta": {...}, "state_dict": OrderedDict} if @with_meta (MMDetection's layout), else the plain
+ * state dict (torchvision's). Through a temporary file. RN_CHECKPOINT_ERROR_WRITE.
  */
 gboolean rn_torch_writer_save (RnTorchWriter *writer, const char *path, gboolean with_meta, GError **error);
 

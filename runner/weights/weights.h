@@ -1,9 +1,9 @@
 /*
- * weights.h: named tensors from a file of any kind that people bring: safetensors, PyTorch .pth as a zip archive
- * (1.6 and later) or as the older plain pickle. Told apart by content, not by name.
+ * weights.h: named tensors from a file of any kind that people bring: safetensors, PyTorch .pth as a zip
+ * archive (1.6 and later) or as the older plain pickle. Told apart by content, not by name.
  *
- * Nothing in a file is executed or trusted: the pickle reader knows the few opcodes and globals that checkpoints
- * use and refuses all others by name; sizes and offsets are checked before use.
+ * Nothing in a file is executed or trusted: the pickle reader knows the few opcodes and globals that
+ * checkpoints use and refuses all others by name; sizes and offsets are checked before use.
  */
 #ifndef RUNNER_WEIGHTS_WEIGHTS_H
 #define RUNNER_WEIGHTS_WEIGHTS_H
@@ -35,12 +35,12 @@ typedef struct
 typedef struct _RnWeights RnWeights;
 
 /*
- * Opens @path and reads its index; data stay in the file until they are read. Errors: RN_CHECKPOINT_ERROR_MISSING
- * (not there, a folder, a pipe), _DAMAGED (says what is wrong, and for a pickle, which opcode or global was
- * refused).
+ * Opens @path and reads its index; data stay in the file until they are read. Errors:
+ * RN_CHECKPOINT_ERROR_MISSING (not there, a folder, a pipe), _DAMAGED (says what is wrong, and for a pickle,
+ * which opcode or global was refused).
  *
- * From a PyTorch file: the tensors of `state_dict` or `model` if the top-level dict has one of them, else its own.
- * Optimizer states and the rest are left out, and named by rn_weights_ignored.
+ * From a PyTorch file: the tensors of `state_dict` or `model` if the top-level dict has one of them, else its
+ * own. Optimizer states and the rest are left out, and named by rn_weights_ignored.
  */
 RnWeights *rn_weights_open (const char *path, GError **error);
 void rn_weights_free (RnWeights *weights);
@@ -52,12 +52,14 @@ guint rn_weights_size (const RnWeights *weights);
 const RnWeight *rn_weights_get (const RnWeights *weights, guint i); /* in the order of the file */
 /* Top-level entries that were left out ("optimizer", "meta", "epoch"), NULL-ended. Lent. */
 const char *const *rn_weights_ignored (const RnWeights *weights);
-/* Class names that the file states (MMDetection: meta.CLASSES; ours: metadata), NULL-ended; NULL if none. Lent. */
+/* Class names that the file states (MMDetection: meta.CLASSES; ours: metadata), NULL-ended; NULL if none.
+ * Lent. */
 const char *const *rn_weights_classes (const RnWeights *weights);
 
 /*
- * The elements of tensor @i in row-major order, whatever strides the file has: rn_weights_read as they are stored
- * ([n * element_bytes] little-endian), rn_weights_read_f32 converted ([n]; F16, BF16, F64 and integers too).
+ * The elements of tensor @i in row-major order, whatever strides the file has: rn_weights_read as they are
+ * stored ([n * element_bytes] little-endian), rn_weights_read_f32 converted ([n]; F16, BF16, F64 and integers
+ * too).
  */
 gboolean rn_weights_read (RnWeights *weights, guint i, void *dst, GError **error);
 gboolean rn_weights_read_f32 (RnWeights *weights, guint i, float *dst, GError **error);
