@@ -2,7 +2,6 @@
 
 #include "tests/cli/program.h"
 
-#include <glib/gstdio.h>
 #include <string.h>
 
 void
@@ -50,17 +49,4 @@ char *
 config_file (const char *name)
 {
   return g_test_build_filename (G_TEST_DIST, "configs", name, NULL);
-}
-
-void
-remove_tree (const char *path)
-{
-  g_autoptr (GDir) dir = g_file_test (path, G_FILE_TEST_IS_SYMLINK) ? NULL : g_dir_open (path, 0, NULL);
-  for (const char *name = dir != NULL ? g_dir_read_name (dir) : NULL; name != NULL;
-       name = g_dir_read_name (dir))
-    {
-      g_autofree char *child = g_build_filename (path, name, NULL);
-      remove_tree (child);
-    }
-  g_remove (path);
 }

@@ -3,6 +3,7 @@
 #define TESTS_CLI_PROGRAM_H
 
 #include <glib.h>
+#include "tests/tree.h"
 
 G_BEGIN_DECLS
 
@@ -23,9 +24,6 @@ void assert_contains (const char *text, const char *words);
 
 /* The path of a file in configs/. (transfer full) */
 char *config_file (const char *name);
-
-/* Removes @path with all that is in it; what a link leads to stays. */
-void remove_tree (const char *path);
 
 G_END_DECLS
 

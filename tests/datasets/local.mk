@@ -13,7 +13,7 @@ check_PROGRAMS += \
   tests/datasets/test-voc \
   tests/datasets/test-voc-xml
 
-tests_datasets_util = tests/datasets/util.c tests/datasets/util.h
+tests_datasets_util = tests/datasets/util.c tests/datasets/util.h tests/tree.c tests/tree.h
 
 tests_datasets_test_hostile_SOURCES = tests/datasets/test-hostile.c $(tests_datasets_util)
 tests_datasets_test_hostile_LDADD = $(TEST_LIBS)

@@ -4,8 +4,7 @@
 
 #include "datasets/image.h"
 #include "runner/base/rng.h"
-
-#include <glib/gstdio.h>
+#include "tests/tree.h"
 
 const char test_train_pipeline[] = "[{type: LoadImageFromFile}, {type: LoadAnnotations, with_bbox: true}, "
                                    "{type: Resize, img_scale: [128, 96]}, "
@@ -35,22 +34,6 @@ test_dir_new (void)
       g_assert_cmpint (g_mkdir_with_parents (path, 0777), ==, 0);
     }
   return dir;
-}
-
-static void
-remove_tree (const char *path)
-{
-  GDir *dir = g_file_test (path, G_FILE_TEST_IS_SYMLINK) ? NULL : g_dir_open (path, 0, NULL);
-  const char *name;
-
-  while (dir != NULL && (name = g_dir_read_name (dir)) != NULL)
-    {
-      g_autofree char *child = g_build_filename (path, name, NULL);
-
-      remove_tree (child);
-    }
-  g_clear_pointer (&dir, g_dir_close);
-  g_remove (path);
 }
 
 void

@@ -36,7 +36,7 @@ EXTRA_DIST += \
 tests_fuzz_test_mutations_SOURCES = tests/fuzz/test-mutations.c $(tests_fuzz_harnesses)
 tests_fuzz_test_mutations_LDADD = $(TEST_LIBS)
 tests_fuzz_test_programs_SOURCES = tests/fuzz/test-programs.c tests/fuzz/bad-files.c tests/fuzz/bad-files.h \
-  tests/cli/program.c tests/cli/program.h
+  $(tests_program)
 tests_fuzz_test_programs_LDADD = $(TEST_LIBS)
 
 # Driven by libFuzzer; only `make fuzz` builds it, with Clang and in a build of its own.

@@ -12,7 +12,7 @@ check_PROGRAMS += \
   tests/runner/test-safetensors \
   tests/runner/test-training
 
-tests_runner_test_browse_SOURCES = tests/runner/test-browse.c
+tests_runner_test_browse_SOURCES = tests/runner/test-browse.c tests/tree.c tests/tree.h
 tests_runner_test_browse_LDADD = $(TEST_LIBS)
 tests_runner_test_checkpoints_SOURCES = tests/runner/test-checkpoints.c $(FAKE_TASK)
 tests_runner_test_checkpoints_LDADD = $(TEST_LIBS)
@@ -22,7 +22,7 @@ tests_runner_test_optimizer_SOURCES = tests/runner/test-optimizer.c
 tests_runner_test_optimizer_LDADD = $(TEST_LIBS)
 tests_runner_test_record_SOURCES = tests/runner/test-record.c
 tests_runner_test_record_LDADD = $(TEST_LIBS)
-tests_runner_test_report_SOURCES = tests/runner/test-report.c
+tests_runner_test_report_SOURCES = tests/runner/test-report.c tests/tree.c tests/tree.h
 tests_runner_test_report_LDADD = $(TEST_LIBS)
 tests_runner_test_resume_SOURCES = tests/runner/test-resume.c $(FAKE_TASK)
 tests_runner_test_resume_LDADD = $(TEST_LIBS)
@@ -30,5 +30,5 @@ tests_runner_test_runner_SOURCES = tests/runner/test-runner.c $(FAKE_TASK)
 tests_runner_test_runner_LDADD = $(TEST_LIBS)
 tests_runner_test_safetensors_SOURCES = tests/runner/test-safetensors.c
 tests_runner_test_safetensors_LDADD = $(TEST_LIBS)
-tests_runner_test_training_SOURCES = tests/runner/test-training.c $(FAKE_TASK)
+tests_runner_test_training_SOURCES = tests/runner/test-training.c tests/tree.c tests/tree.h $(FAKE_TASK)
 tests_runner_test_training_LDADD = $(TEST_LIBS)

@@ -4,8 +4,8 @@
 #include "datasets/synth.h"
 #include "runner/browse.h"
 #include "runner/config/config.h"
+#include "tests/tree.h"
 
-#include <glib/gstdio.h>
 #include <string.h>
 
 static RnJob *
@@ -32,20 +32,6 @@ open_job (const char *data, const char *const *more)
   g_assert_true (rn_job_open_data (job, RN_SPLIT_VAL, &error));
   g_assert_true (rn_job_open_model (job, &error));
   return job;
-}
-
-static void
-remove_tree (const char *path)
-{
-  g_autoptr (GDir) dir = g_file_test (path, G_FILE_TEST_IS_SYMLINK) ? NULL : g_dir_open (path, 0, NULL);
-
-  for (const char *name = dir != NULL ? g_dir_read_name (dir) : NULL; name != NULL;
-       name = g_dir_read_name (dir))
-    {
-      g_autofree char *inner = g_build_filename (path, name, NULL);
-      remove_tree (inner); /* as deep as the synthetic data set */
-    }
-  g_assert_cmpint (g_remove (path), ==, 0);
 }
 
 static char *

@@ -4,6 +4,7 @@
 
 #include "runner/base/error.h"
 #include "runner/report.h"
+#include "tests/tree.h"
 
 #include <glib.h>
 #include <glib/gstdio.h>
@@ -22,18 +23,6 @@ set_up (Fixture *f, gconstpointer user_data)
   g_autoptr (GError) error = NULL;
   f->dir = g_dir_make_tmp ("runner-report-XXXXXX", &error);
   g_assert_no_error (error);
-}
-
-static void
-remove_tree (const char *path)
-{
-  g_autoptr (GDir) dir = g_dir_open (path, 0, NULL);
-  for (const char *name; dir != NULL && (name = g_dir_read_name (dir)) != NULL;)
-    {
-      g_autofree char *child = g_build_filename (path, name, NULL);
-      remove_tree (child);
-    }
-  g_remove (path);
 }
 
 static void

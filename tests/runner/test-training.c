@@ -12,6 +12,7 @@
 #include "runner/hook-list.h"
 #include "runner/train.h"
 #include "tests/runner/fake-task.h"
+#include "tests/tree.h"
 
 #include <glib/gstdio.h>
 #include <signal.h>
@@ -160,19 +161,6 @@ assert_same_end (const char *dir, const char *straight, guint n_min)
   for (guint i = 0; i < lines->len; i++)
     g_assert_cmpstr (g_ptr_array_index (lines, lines->len - 1 - i), ==,
                      g_ptr_array_index (expected, expected->len - 1 - i));
-}
-
-static void
-remove_tree (const char *path)
-{
-  g_autoptr (GDir) dir = g_file_test (path, G_FILE_TEST_IS_SYMLINK) ? NULL : g_dir_open (path, 0, NULL);
-  const char *name;
-  while (dir != NULL && (name = g_dir_read_name (dir)) != NULL)
-    {
-      g_autofree char *inner = g_build_filename (path, name, NULL);
-      remove_tree (inner); /* as deep as the synthetic data set */
-    }
-  g_assert_cmpint (g_remove (path), ==, 0);
 }
 
 /* One size for each image, as the file says; and every choice of sizes and colours that can be drawn. */

@@ -41,7 +41,7 @@ EXTRA_DIST += \
 
 check_PROGRAMS += tests/weights/test-convert tests/weights/test-load tests/weights/test-names
 
-tests_weights_test_convert_SOURCES = tests/weights/test-convert.c tests/cli/program.c tests/cli/program.h
-tests_weights_test_load_SOURCES = tests/weights/test-load.c tests/cli/program.c tests/cli/program.h
+tests_weights_test_convert_SOURCES = tests/weights/test-convert.c $(tests_program)
+tests_weights_test_load_SOURCES = tests/weights/test-load.c $(tests_program)
 tests_weights_test_names_SOURCES = tests/weights/test-names.c
 EXTRA_DIST += tests/weights/make-names.py tests/weights/names-torchvision.txt
