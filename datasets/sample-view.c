@@ -5,8 +5,6 @@
 #include "datasets/dataset-private.h"
 #include "runner/base/error.h"
 
-#include <string.h>
-
 struct _RnSampleView
 {
   const RnDataset *dataset;
@@ -67,12 +65,7 @@ add_annotation (RnSample *sample)
   const RnGroundTruth *truth = &sample->truth;
 
   for (int i = 0; i < truth->n; i++)
-    {
-      RnBoxList *list = truth->difficult[i] ? &sample->difficult : &sample->gt;
-
-      memcpy (list->boxes[list->n], truth->boxes[i], sizeof list->boxes[0]);
-      list->labels[list->n++] = truth->labels[i];
-    }
+    rn_box_list_append (truth->difficult[i] ? &sample->difficult : &sample->gt, truth, i);
   rn_sample_scale_boxes (sample, sample->meta->scale_w, sample->meta->scale_h, sample->width, sample->height);
 }
 

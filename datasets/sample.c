@@ -12,6 +12,13 @@ lists_of (RnSample *sample, RnBoxList *lists[2])
 }
 
 void
+rn_box_list_append (RnBoxList *list, const RnGroundTruth *truth, int i)
+{
+  memcpy (list->boxes[list->n], truth->boxes[i], sizeof list->boxes[0]);
+  list->labels[list->n++] = truth->labels[i];
+}
+
+void
 rn_sample_scale_boxes (RnSample *sample, float scale_w, float scale_h, int width, int height)
 {
   RnBoxList *lists[2];

@@ -55,6 +55,9 @@ typedef struct
   int out_width, out_height; /* of the batch, at least the padded size of this image */
 } RnSample;
 
+/* Adds object @i of @truth. */
+void rn_box_list_append (RnBoxList *list, const RnGroundTruth *truth, int i);
+
 /* The following work on both lists of boxes. */
 
 /* Multiplies by the factors, then clips to @width x @height. */

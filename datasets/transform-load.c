@@ -5,8 +5,6 @@
 
 #include "datasets/image.h"
 
-#include <string.h>
-
 /* A transform whose settings mean nothing still has an instance. */
 typedef struct
 {
@@ -41,13 +39,6 @@ static const RnKeySpec load_annotations_keys[] = {
   RN_KEY_END,
 };
 
-static void
-append (RnBoxList *list, const RnGroundTruth *truth, int i)
-{
-  memcpy (list->boxes[list->n], truth->boxes[i], sizeof list->boxes[0]);
-  list->labels[list->n++] = truth->labels[i];
-}
-
 /*
  * Difficult objects are no ground truth: MMDetection's VOC configuration does not collect them either, so
  * they are plain background.
@@ -59,9 +50,9 @@ load_annotations_plan (gconstpointer self, RnSample *sample, RnRng *rng, RnDecis
 
   for (int i = 0; settings->with_bbox && i < sample->truth.n; i++)
     if (!sample->truth.difficult[i])
-      append (&sample->gt, &sample->truth, i);
+      rn_box_list_append (&sample->gt, &sample->truth, i);
     else if (sample->difficult.boxes != NULL)
-      append (&sample->difficult, &sample->truth, i);
+      rn_box_list_append (&sample->difficult, &sample->truth, i);
 }
 
 const RnTransformDesc rn_transform_load_annotations = {

@@ -28,8 +28,9 @@ torch_cache (void)
   return g_build_filename (torch, "hub", "checkpoints", NULL);
 }
 
-char **
-rn_weights_folders (void)
+/* The folders that are searched, whether they are there or not; NULL-ended. (transfer full) */
+static char **
+search_folders (void)
 {
   g_autoptr (GStrvBuilder) folders = g_strv_builder_new ();
   g_auto (GStrv) own =
@@ -170,7 +171,7 @@ find_path (const RnNode *node, const char *path, const char *const *folders, con
 static char *
 find (const RnNode *node, const char *instead, gboolean says, GError **error)
 {
-  g_auto (GStrv) own = rn_weights_folders ();
+  g_auto (GStrv) own = search_folders ();
   const char *const *folders = (const char *const *) own;
 
   if (node == NULL || rn_node_kind (node) != RN_NODE_STRING)

@@ -22,9 +22,6 @@ char *rn_weights_find (const RnNode *node, const char *instead, GError **error);
 /* Whether rn_weights_find would find the file, with its errors; says nothing. */
 gboolean rn_weights_exist (const RnNode *node, const char *instead, GError **error);
 
-/* The folders that are searched, whether they are there or not; NULL-ended. (transfer full) */
-char **rn_weights_folders (void);
-
 G_END_DECLS
 
 #endif
