@@ -567,8 +567,10 @@ run (Machine *m, GError **error)
     {
       if (opcode == OP_STOP)
         return (m->pickle->root = pop (m, error)) != NULL;
-      if (m->pickle->values->len >= MAX_VALUES || ++m->pickle->n_steps > MAX_STEPS)
+      if (m->pickle->values->len >= MAX_VALUES)
         return fail (m, error, "more than %d objects: no checkpoint of weights", MAX_VALUES);
+      if (++m->pickle->n_steps > MAX_STEPS)
+        return fail (m, error, "more than %d opcodes: no checkpoint of weights", MAX_STEPS);
       if (!step (m, opcode, error))
         return FALSE;
     }

@@ -281,7 +281,7 @@ test_too_much (void)
   g_autofree char *lists = g_strnfill (n, ']');
   refused (lists, n, "objects");
   g_autofree char *marks = g_strnfill (3 * n, '(');
-  refused (marks, 3 * n, "objects");
+  refused (marks, 3 * n, "opcodes");
 
   /* A dict of many entries, and then dicts made from it over and over. */
   g_autoptr (GString) dicts = g_string_new ("N)q\3"
