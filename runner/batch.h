@@ -36,7 +36,7 @@ typedef struct
   float scale_w, scale_h;    /* of Resize */
   int flip;                  /* bits of RnFlip */
   int n_gt;
-  float (*gt_boxes)[4]; /* [n_gt] x1 y1 x2 y2 in pixels of the image after all transforms; owned by the batch */
+  float (*gt_boxes)[4]; /* [n_gt] x1 y1 x2 y2, pixels of the image after all transforms; owned by the batch */
   int32_t *gt_labels;   /* [n_gt] 0..K-1; owned by the batch */
   int n_positives;      /* matched anchors of this image; 0 in test mode */
 } RnSampleMeta;

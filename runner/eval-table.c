@@ -25,7 +25,7 @@ add_row (GPtrArray *rows, char *const *cells)
   g_ptr_array_add (rows, row);
 }
 
-#define ADD_ROW(rows, ...) add_row ((rows), (char *const[]) { __VA_ARGS__, NULL })
+#define ADD_ROW(rows, ...) add_row ((rows), (char *const[]){ __VA_ARGS__, NULL })
 
 static void
 append_rule (GString *text, const gsize *widths, guint n_columns)

@@ -76,7 +76,7 @@ init_log (RnAxis *axis, gboolean is_fixed, int n_ticks)
 void
 rn_axis_init (RnAxis *axis, RnScale scale, double min, double max, gboolean is_fixed, int n_ticks)
 {
-  *axis = (RnAxis) { .scale = scale, .min = min, .max = max };
+  *axis = (RnAxis){ .scale = scale, .min = min, .max = max };
   if (scale == RN_SCALE_LOG)
     init_log (axis, is_fixed, n_ticks);
   else

@@ -209,7 +209,7 @@ panel_top (cairo_t *cr, const RnChart *chart, guint index)
 static Area
 plot_area (cairo_t *cr, const RnChart *chart, guint index)
 {
-  return (Area) { index % n_columns (chart) * PANEL_WIDTH + LEFT, panel_top (cr, chart, index) + PANEL_TITLE,
+  return (Area){ index % n_columns (chart) * PANEL_WIDTH + LEFT, panel_top (cr, chart, index) + PANEL_TITLE,
                  PANEL_WIDTH - LEFT - RIGHT, PLOT_HEIGHT };
 }
 
@@ -281,8 +281,8 @@ make_axes (const Panel *panel, RnAxis *x_axis, RnAxis *y_axis)
     return FALSE;
   if (options->fixed_range)
     {
-      x = (Range) { options->x_min, options->x_max };
-      y = (Range) { options->y_min, options->y_max };
+      x = (Range){ options->x_min, options->x_max };
+      y = (Range){ options->y_min, options->y_max };
     }
   rn_axis_init (x_axis, RN_SCALE_LINEAR, x.min, x.max, TRUE, 6);
   rn_axis_init (y_axis, options->y_scale, y.min, y.max, options->fixed_range, 5);

@@ -121,9 +121,9 @@ test_log (void)
 
   rn_chart_panel (chart, &options);
   rn_chart_curve (chart, x, y, G_N_ELEMENTS (x), 0, RN_CURVE_SOLID, NULL);
-  rn_chart_curve (chart, (const double[]) { 0, 4 }, (const double[]) { 1, 100 }, 2, 3, RN_CURVE_SOLID, NULL);
+  rn_chart_curve (chart, (const double[]){ 0, 4 }, (const double[]){ 1, 100 }, 2, 3, RN_CURVE_SOLID, NULL);
   rn_chart_panel (chart, &options);
-  rn_chart_curve (chart, (const double[]) { 0, 4 }, (const double[]) { 10, 10 }, 2, 0, RN_CURVE_SOLID, NULL);
+  rn_chart_curve (chart, (const double[]){ 0, 4 }, (const double[]){ 10, 10 }, 2, 0, RN_CURVE_SOLID, NULL);
   rn_chart_curve (chart, x, y, G_N_ELEMENTS (x), 3, RN_CURVE_SOLID, NULL);
   cairo_surface_t *surface = draw (chart);
   for (int i = 1; i < 10; i++)
@@ -193,7 +193,7 @@ test_no_data (void)
   double area[4];
   guint n_ink = 0;
 
-  rn_chart_panel (chart, &(RnPanelOptions) { .title = NULL });
+  rn_chart_panel (chart, &(RnPanelOptions){ .title = NULL });
   rn_chart_curve (chart, nan, nan, 1, 0, RN_CURVE_SOLID, NULL);
   rn_chart_curve (chart, NULL, NULL, 0, 0, RN_CURVE_SOLID, NULL);
   rn_chart_plot_area (chart, 0, area);
@@ -220,7 +220,7 @@ test_layout (void)
           rn_chart_panel (chart, &unit);
           for (int k = 0; k < i * 12; k++)
             rn_chart_curve (
-                chart, (const double[]) { 0 }, (const double[]) { 0 }, 1, k, RN_CURVE_DASHED,
+                chart, (const double[]){ 0 }, (const double[]){ 0 }, 1, k, RN_CURVE_DASHED,
                 "a class with a long name that does not end; \xff\xfe and so on and on and on and on "
                 "and on and on and on and on and on");
         }
