@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define MIN_TEXT_MAGIC 4 /* letters: two or three may begin any text */
-
 typedef struct
 {
   gsize at, n;
@@ -16,7 +14,8 @@ typedef struct
 
 #define MAGIC(at, bytes) (at), sizeof (bytes) - 1, (bytes)
 
-static const Format formats[] = {
+/* Some begin with letters: looked for only in files that are no text. */
+static const Format binary_formats[] = {
   { MAGIC (0, "\xff\xd8\xff"), RN_FILE_IMAGE, "a JPEG image" },
   { MAGIC (0, "\x89PNG\r\n\x1a\n"), RN_FILE_IMAGE, "a PNG image" },
   { MAGIC (0, "GIF8"), RN_FILE_IMAGE, "a GIF image" },
@@ -51,6 +50,11 @@ static const Format formats[] = {
   { MAGIC (0, "\x7f\x45LF"), RN_FILE_OTHER, "a program" },
   { MAGIC (0, "\xff\xfe"), RN_FILE_OTHER, "text in UTF-16; save it as UTF-8" },
   { MAGIC (0, "\xfe\xff"), RN_FILE_OTHER, "text in UTF-16; save it as UTF-8" },
+};
+
+/* Texts, with beginnings that neither YAML nor a list has. */
+static const Format text_formats[] = {
+  { MAGIC (0, "%PDF"), RN_FILE_OTHER, "a PDF document" },
   { MAGIC (0, "version https://git-lfs"), RN_FILE_OTHER,
     "a Git LFS pointer; fetch the file itself with `git lfs pull`" },
 };
@@ -118,7 +122,8 @@ rn_file_kind (const guint8 *head, gsize n, const char **what)
     }
   n = MIN (n, RN_FILE_KIND_BYTES);
   gboolean text = is_text (head, n);
-  const Format *format = find_format (head, n, text);
+  const Format *format = text ? find_format (text_formats, G_N_ELEMENTS (text_formats), head, n)
+                              : find_format (binary_formats, G_N_ELEMENTS (binary_formats), head, n);
   if (format != NULL)
     {
       *what = format->what;
