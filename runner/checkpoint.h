@@ -20,6 +20,8 @@ G_BEGIN_DECLS
 #define RN_CHECKPOINT_DEVICE "device"     /* plain text */
 #define RN_CHECKPOINT_CLASSES "classes"   /* plain text: a name a line, in the order of the head's outputs */
 
+#define RN_CHECKPOINT_MOMENTUM "momentum/" /* before the names of the optimizer's tensors */
+
 /* As rn_safetensors_open. Of a file of PyTorch, which has weights but no run to go on with, says what takes
  * it. */
 RnSafetensors *rn_checkpoint_open (const char *path, GError **error);

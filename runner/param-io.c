@@ -4,10 +4,9 @@
 #include "runner/param-io.h"
 
 #include "runner/base/error.h"
+#include "runner/checkpoint.h"
 
 #include <string.h>
-
-#define MOMENTUM "momentum/"
 
 /* One array on the device, for the writer. */
 typedef struct
@@ -46,7 +45,7 @@ rn_params_add_to (RnParamSet *params, RnDevice *device, gboolean with_momentum, 
       const RnParam *param = rn_param_set_get (params, i);
       add (writer, param->name, &param->desc, device, rn_param_set_value (params, i));
       const void *momentum = with_momentum ? rn_param_set_momentum (params, i) : NULL;
-      g_autofree char *name = g_strconcat (MOMENTUM, param->name, NULL);
+      g_autofree char *name = g_strconcat (RN_CHECKPOINT_MOMENTUM, param->name, NULL);
       if (momentum != NULL)
         add (writer, name, &param->desc, device, momentum);
     }
@@ -85,7 +84,7 @@ rn_params_load_momentum (RnParamSet *params, RnDevice *device, const RnSafetenso
   for (int i = 0; i < rn_param_set_size (params); i++)
     {
       const RnParam *param = rn_param_set_get (params, i);
-      g_autofree char *name = g_strconcat (MOMENTUM, param->name, NULL);
+      g_autofree char *name = g_strconcat (RN_CHECKPOINT_MOMENTUM, param->name, NULL);
       const RnStoredTensor *tensor =
           rn_param_set_momentum (params, i) != NULL ? rn_safetensors_find (file, name) : NULL;
       n_wanted += rn_param_set_momentum (params, i) != NULL;

@@ -5,6 +5,7 @@
 
 #include "runner/base/error.h"
 #include "runner/base/size.h"
+#include "runner/checkpoint.h"
 #include "runner/safetensors.h"
 #include "runner/weights/torch-writer.h"
 
@@ -227,7 +228,7 @@ save_safetensors (Conversion *conversion, const char *const *classes, const char
   if (classes != NULL)
     {
       g_autofree char *text = g_strjoinv ("\n", (char **) classes);
-      rn_safetensors_writer_set_metadata (writer, "classes", text);
+      rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_CLASSES, text);
     }
   for (guint i = 0; i < conversion->items->len; i++)
     {

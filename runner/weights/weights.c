@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OPTIMIZER_PREFIX "momentum/" /* of tensors in our checkpoints */
-
 gboolean
 rn_weights_damaged (const RnWeights *weights, GError **error, const char *format, ...)
 {
@@ -163,7 +161,7 @@ rn_weights_open_safetensors (RnWeights *weights, GError **error)
   for (guint i = 0; i < n; i++)
     {
       const RnStoredTensor *stored = rn_safetensors_get (file, i);
-      gboolean is_optimizer = is_ours && g_str_has_prefix (stored->name, OPTIMIZER_PREFIX);
+      gboolean is_optimizer = is_ours && g_str_has_prefix (stored->name, RN_CHECKPOINT_MOMENTUM);
       has_optimizer = has_optimizer || is_optimizer;
       if (!is_optimizer && !add_stored (weights, stored, place, error))
         return FALSE;
