@@ -74,15 +74,11 @@ is_text (const guint8 *head, gsize n)
 }
 
 static const Format *
-find_format (const guint8 *head, gsize n, gboolean text)
+find_format (const Format *list, gsize length, const guint8 *head, gsize n)
 {
-  for (gsize i = 0; i < G_N_ELEMENTS (formats); i++)
-    {
-      const Format *f = &formats[i];
-      if ((!text || f->n >= MIN_TEXT_MAGIC) && n >= f->at + f->n
-          && memcmp (head + f->at, f->magic, f->n) == 0)
-        return f;
-    }
+  for (const Format *f = list; f < list + length; f++)
+    if (n >= f->at + f->n && memcmp (head + f->at, f->magic, f->n) == 0)
+      return f;
   return NULL;
 }
 
