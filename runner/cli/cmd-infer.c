@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NOT_GIVEN (-1)
+#define NOT_GIVEN G_MININT /* -1 is what somebody may type */
 
 /* The command's own options. */
 typedef struct

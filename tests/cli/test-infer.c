@@ -422,6 +422,8 @@ test_refusals (void)
   expect_refusal (1, "this is a safetensors checkpoint", checkpoint, checkpoint, NULL);
   expect_refusal (2, "--score-thr: expected 0 to 1", checkpoint, image, "--score-thr=1.5");
   expect_refusal (2, "--score-thr: expected 0 to 1", checkpoint, image, "--score-thr=nan");
+  expect_refusal (2, "--score-thr: expected 0 to 1", checkpoint, image, "--score-thr=-1");
+  expect_refusal (2, "--max-per-img: expected at least 1", checkpoint, image, "--max-per-img=-1");
   expect_refusal (2, "--max-per-img: expected at least 1", checkpoint, image, "--max-per-img=0");
   expect_refusal (1, "3 class names (circle, ...), but the model has num_classes: 5", checkpoint, image,
                   "--set=model.bbox_head.num_classes=5");
