@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define CLEAR_LINE "\r\033[K"
@@ -26,16 +27,22 @@ level_name (GLogLevelFlags level)
   return "INFO"; /* g_message too: MMCV's loggers know no level between info and warning */
 }
 
-/* The text without bytes that would act on a terminal: names of files and keys come from outside. */
+/* The text without characters that would act on a terminal, those of U+0080 to U+009F among them: names of
+ * files and keys come from outside. Unlike rn_printable it keeps tabs and tables of any length. */
 static char *
 printable (const char *text, gssize length)
 {
-  char *copy = length < 0 ? g_strdup (text) : g_strndup (text, (gsize) length);
+  g_autofree char *valid = g_utf8_make_valid (text, length);
+  GString *clean = g_string_sized_new (strlen (valid));
 
-  for (char *c = copy; *c; c++)
-    if (g_ascii_iscntrl (*c) && *c != '\n' && *c != '\t')
-      *c = '?';
-  return copy;
+  for (const char *c = valid; *c; c = g_utf8_next_char (c))
+    {
+      gunichar character = g_utf8_get_char (c);
+      gboolean acts = g_unichar_iscntrl (character) && character != '\n' && character != '\t';
+
+      g_string_append_unichar (clean, acts ? '?' : character);
+    }
+  return g_string_free (clean, FALSE);
 }
 
 static void

@@ -18,7 +18,7 @@ log_some_lines (void)
   g_message ("hello %d", 1);
   g_warning ("careful");
   g_debug ("not seen");
-  g_message ("bell \a here");
+  g_message ("bell \a here, \302\2331m \303\251"); /* U+009B begins a command, U+00E9 is a letter */
 }
 
 static void
@@ -31,7 +31,7 @@ test_stderr (void)
     }
   g_test_trap_subprocess (NULL, 0, 0);
   g_test_trap_assert_passed ();
-  g_test_trap_assert_stderr ("hello 1\nwarning: careful\nbell ? here\n");
+  g_test_trap_assert_stderr ("hello 1\nwarning: careful\nbell ? here, ?1m \303\251\n");
   g_test_trap_assert_stdout_unmatched ("*hello*");
 }
 
