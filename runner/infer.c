@@ -366,7 +366,10 @@ rn_infer_new (RnJob *job, const char *path, GPtrArray *paths, GError **error)
   if (!open_pipeline (infer, error) || !check_weights_path (path, error))
     return NULL;
   g_autoptr (RnWeights) weights = rn_weights_open (path, error);
-  if (weights == NULL || !choose_names (infer, weights, error) || !open_model (infer, weights, error)
+  if (weights == NULL)
+    return NULL;
+  rn_weights_compare_config (weights, job->root);
+  if (!choose_names (infer, weights, error) || !open_model (infer, weights, error)
       || !probe_all (infer, error) || !open_programs (infer, weights, error))
     return NULL;
   return g_steal_pointer (&infer);

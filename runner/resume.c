@@ -5,6 +5,7 @@
 #include "runner/checkpoint.h"
 #include "runner/checkpoint-list.h"
 #include "runner/config/config.h"
+#include "runner/config/diff.h"
 #include "runner/record.h"
 #include "runner/runner-private.h"
 #include "runner/base/error.h"
@@ -113,26 +114,6 @@ read_counters (RnRunner *runner, const RnRecord *record, RnCounters *counters, G
   return FALSE;
 }
 
-static void
-report_value (const char *path, const RnNode *was, const RnNode *is)
-{
-  g_autofree char *old_text = was != NULL ? rn_config_dump (was, FALSE) : g_strdup ("not set");
-  g_autofree char *new_text = is != NULL ? rn_config_dump (is, FALSE) : g_strdup ("not set");
-
-  g_strstrip (old_text);
-  g_strstrip (new_text);
-  if (strchr (old_text, '\n') != NULL || strchr (new_text, '\n') != NULL)
-    g_message ("resume: %s differs from the checkpoint; the configuration wins", path);
-  else
-    g_message ("resume: %s: %s in the checkpoint, %s now; the configuration wins", path, old_text, new_text);
-}
-
-static gboolean
-is_scalar (const RnNode *node)
-{
-  return node == NULL || (rn_node_kind (node) != RN_NODE_MAP && rn_node_kind (node) != RN_NODE_LIST);
-}
-
 /* Keys that say where a run is kept, not what it does. */
 static gboolean
 is_about_place (const char *path)
@@ -140,32 +121,13 @@ is_about_place (const char *path)
   return strcmp (path, "work_dir") == 0 || strcmp (path, "resume_from") == 0;
 }
 
-/* Names every value that differs. Depth is bounded by the YAML reader. */
 static void
-report_differences (const char *path, const RnNode *was, const RnNode *is)
+report_difference (const char *path, const RnNode *was, const RnNode *is, gpointer user_data)
 {
-  if (was != NULL && is != NULL && rn_node_equal (was, is))
+  if (is_about_place (path))
     return;
-  if (is_scalar (was) || is_scalar (is) || rn_node_kind (was) != rn_node_kind (is)
-      || rn_node_kind (was) == RN_NODE_LIST)
-    {
-      report_value (path, was, is);
-      return;
-    }
-  for (guint i = 0; i < rn_node_size (is); i++)
-    {
-      const char *key = rn_node_key (is, i);
-      g_autofree char *inner = *path != '\0' ? g_strconcat (path, ".", key, NULL) : g_strdup (key);
-      if (!is_about_place (inner))
-        report_differences (inner, rn_node_get (was, key), rn_node_item (is, i));
-    }
-  for (guint i = 0; i < rn_node_size (was); i++)
-    {
-      const char *key = rn_node_key (was, i);
-      g_autofree char *inner = *path != '\0' ? g_strconcat (path, ".", key, NULL) : g_strdup (key);
-      if (rn_node_get (is, key) == NULL && !is_about_place (inner))
-        report_value (inner, rn_node_item (was, i), NULL);
-    }
+  g_autofree char *text = rn_config_diff_text (was, is);
+  g_message ("resume: %s: %s; the configuration wins", path, text);
 }
 
 static void
@@ -182,7 +144,7 @@ compare_configs (RnRunner *runner, const RnSafetensors *file)
   if (is == NULL)
     g_warning ("resume: the configuration in the checkpoint cannot be compared: %s", error->message);
   else
-    report_differences ("", was, is);
+    rn_config_diff ("", was, is, report_difference, NULL);
 }
 
 static void

@@ -125,6 +125,7 @@ open_job (RnJob *job, RnSplit split, const char *path, GError **error)
   g_message ("%s", data);
   if (!rn_weights_check_classes (weights, rn_dataset_class_names (job->datasets[split]), error))
     return FALSE;
+  rn_weights_compare_config (weights, job->root);
   rn_job_add_shapes (job, split, RN_MODE_INFER, shapes);
   return rn_job_open_model (job, error) && rn_job_open_programs (job, shapes, FALSE, FALSE, error)
          && rn_programs_plan (job->programs, rn_job_show_progress, (gpointer) "planning shapes", error)

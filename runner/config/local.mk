@@ -1,6 +1,7 @@
 librunner_internal_la_SOURCES += \
   runner/config/config.h \
   runner/config/describe.c \
+  runner/config/diff.c runner/config/diff.h \
   runner/config/dump.c \
   runner/config/load.c \
   runner/config/merge.c \

@@ -230,6 +230,9 @@ save_safetensors (Conversion *conversion, const char *const *classes, const char
       g_autofree char *text = g_strjoinv ("\n", (char **) classes);
       rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_CLASSES, text);
     }
+  const char *config = rn_weights_config (conversion->map->weights);
+  if (config != NULL)
+    rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_CONFIG, config);
   for (guint i = 0; i < conversion->items->len; i++)
     {
       const Item *item = &g_array_index (conversion->items, Item, i);

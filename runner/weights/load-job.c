@@ -6,6 +6,8 @@
 
 #include "runner/base/error.h"
 #include "runner/checkpoint.h"
+#include "runner/config/config.h"
+#include "runner/config/diff.h"
 
 #include <string.h>
 
@@ -18,6 +20,49 @@ rn_weights_check_classes (const RnWeights *weights, const char *const *names, GE
     return TRUE;
   g_prefix_error (error, "%s: ", rn_weights_path (weights));
   return FALSE;
+}
+
+/* ---- The configuration of the training ---- */
+
+/* Parts of a model that concern its training, or the choice among its detections, alone. */
+static gboolean
+is_about_training (const char *path)
+{
+  static const char *const parts[] = { "model.backbone.init_cfg",  "model.backbone.frozen_stages",
+                                       "model.backbone.norm_eval", "model.backbone.with_cp",
+                                       "model.init_cfg",           "model.pretrained",
+                                       "model.train_cfg",          "model.test_cfg",
+                                       "model.bbox_head.loss_cls", "model.bbox_head.loss_bbox" };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (parts); i++)
+    if (g_str_has_prefix (path, parts[i]))
+      return TRUE;
+  return FALSE;
+}
+
+static void
+warn_of_difference (const char *path, const RnNode *was, const RnNode *is, gpointer user_data)
+{
+  if (is_about_training (path))
+    return;
+  g_autofree char *text = rn_config_diff_text (was, is);
+  g_warning ("%s: %s: %s; detections may be wrong", rn_weights_path (user_data), path, text);
+}
+
+void
+rn_weights_compare_config (const RnWeights *weights, const RnNode *root)
+{
+  const char *paths[] = { "model", rn_node_path (root, "data.test") != NULL ? "data.test.pipeline"
+                                                                            : "data.val.pipeline" };
+  const char *text = rn_weights_config (weights);
+  g_autoptr (RnNode) was = text != NULL ? rn_config_load_text (text, "checkpoint", NULL, NULL) : NULL;
+
+  for (gsize i = 0; was != NULL && i < G_N_ELEMENTS (paths); i++)
+    {
+      const RnNode *old_part = rn_node_path (was, paths[i]), *new_part = rn_node_path (root, paths[i]);
+      if (old_part != NULL && new_part != NULL)
+        rn_config_diff (paths[i], old_part, new_part, warn_of_difference, (gpointer) weights);
+    }
 }
 
 /* ---- torchvision's RetinaNet ---- */

@@ -39,6 +39,7 @@ struct _RnWeights
   GArray *storages;   /* of RnWeightStorage */
   GPtrArray *ignored; /* of char *, with a final NULL once it is open */
   GPtrArray *classes; /* the same; NULL if none */
+  char *config;       /* or NULL */
 };
 
 /* Sets RN_CHECKPOINT_ERROR_DAMAGED, "PATH: text"; returns FALSE. */

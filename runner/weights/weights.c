@@ -84,6 +84,7 @@ rn_weights_free (RnWeights *weights)
   g_ptr_array_unref (weights->items);
   g_ptr_array_unref (weights->ignored);
   g_clear_pointer (&weights->classes, g_ptr_array_unref);
+  g_free (weights->config);
   g_array_unref (weights->storages);
   g_free (weights->path);
   g_free (weights);
@@ -172,6 +173,7 @@ rn_weights_open_safetensors (RnWeights *weights, GError **error)
   const char *classes = rn_safetensors_metadata (file, RN_CHECKPOINT_CLASSES);
   if (classes != NULL)
     take_classes (weights, classes);
+  weights->config = g_strdup (rn_safetensors_metadata (file, RN_CHECKPOINT_CONFIG));
   return weights->items->len > 0 || rn_weights_damaged (weights, error, "there is no tensor in it");
 }
 
@@ -267,6 +269,12 @@ const char *const *
 rn_weights_classes (const RnWeights *weights)
 {
   return weights->classes != NULL ? (const char *const *) weights->classes->pdata : NULL;
+}
+
+const char *
+rn_weights_config (const RnWeights *weights)
+{
+  return weights->config;
 }
 
 /* ---- Reading ---- */

@@ -56,6 +56,9 @@ const char *const *rn_weights_ignored (const RnWeights *weights);
  * Lent. */
 const char *const *rn_weights_classes (const RnWeights *weights);
 
+/* The configuration, as YAML, that the weights were trained with, where the file is one of ours; or NULL. Lent. */
+const char *rn_weights_config (const RnWeights *weights);
+
 /*
  * The elements of tensor @i in row-major order, whatever strides the file has: rn_weights_read as they are
  * stored ([n * element_bytes] little-endian), rn_weights_read_f32 converted ([n]; F16, BF16, F64 and integers

@@ -204,6 +204,7 @@ test_eval (Fixture *f, gconstpointer user_data)
           run_program ("eval", f->config, files[i], f->set_root, "--threads", "1", "--set", "x_size=[64, 64]",
                        "model.test_cfg.score_thr=0", "--out", out, NULL);
       assert_success (&eval);
+      g_assert_null (strstr (eval.err, "detections may be wrong"));
       g_assert_true (g_file_get_contents (out, &detections[i], NULL, NULL));
     }
   g_assert_cmpstr (detections[0], ==, detections[1]);
@@ -219,6 +220,17 @@ test_eval (Fixture *f, gconstpointer user_data)
                                        "classes=[square, circle, triangle]", NULL);
   g_assert_cmpint (other.code, ==, 1);
   assert_contains (other.err, "circle in the checkpoint and square in the data set");
+  /* And, where the format has a place for it, the training's configuration. */
+  g_autofree char *small = path_in (f, "half.safetensors");
+  g_auto (Result) to_small = run_program ("convert", f->checkpoint, small, "--half", NULL);
+  assert_success (&to_small);
+  g_auto (Result) anchors = run_program (
+      "eval", f->config, small, f->set_root, "--threads", "1", "--set", "x_size=[64, 96]",
+      "model.bbox_head.anchor_generator.octave_base_scale=3", "model.test_cfg.nms_pre=100", NULL);
+  assert_success (&anchors);
+  assert_contains (anchors.err, "octave_base_scale: 4 in the checkpoint, 3 now; detections may be wrong");
+  assert_contains (anchors.err, "pipeline.1.img_scale: [64, 64] in the checkpoint, [64, 96] now");
+  g_assert_null (strstr (anchors.err, "nms_pre"));
   /* torchvision's pyramid is another one. */
   g_auto (Result) pyramid = run_program ("eval", f->config, f->backbone, f->set_root, "--threads", "1", NULL);
   g_assert_cmpint (pyramid.code, ==, 1);
