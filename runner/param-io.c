@@ -100,9 +100,13 @@ rn_params_load_momentum (RnParamSet *params, RnDevice *device, const RnSafetenso
       return FALSE;
     }
   for (int i = 0; *found && i < rn_param_set_size (params); i++)
-    if (g_ptr_array_index (tensors, (guint) i) != NULL
-        && !copy_in (device, rn_param_set_momentum (params, i), g_ptr_array_index (tensors, (guint) i),
-                     error))
-      return FALSE;
+    {
+      const RnStoredTensor *tensor = g_ptr_array_index (tensors, (guint) i);
+      if (tensor == NULL)
+        continue;
+      if (!copy_in (device, rn_param_set_momentum (params, i), tensor, error))
+        return FALSE;
+      rn_safetensors_forget (file, tensor);
+    }
   return TRUE;
 }

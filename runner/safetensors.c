@@ -11,8 +11,10 @@
 #include <errno.h>
 #include <json-glib/json-glib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#define CHECKSUM_STEP ((gsize) 4 << 20) /* bytes that are resident at once */
 #define MAX_HEADER_BYTES (100 << 20) /* the limit of the format's own library */
 #define MAX_DEPTH 3
 
@@ -365,6 +367,38 @@ rn_safetensors_metadata_keys (const RnSafetensors *file, const char *prefix)
   return keys;
 }
 
+/*
+ * Gives the pages of a range of the mapping back: the file is large, and what a run needs is known to the byte and
+ * must not seem to be more. Reading them again is possible.
+ */
+static void
+forget (const RnSafetensors *file, const guint8 *from, gsize size)
+{
+  gsize page = (gsize) sysconf (_SC_PAGESIZE), skip = (page - (gsize) from % page) % page;
+
+  if (file->map != NULL && size > skip)
+    (void) madvise ((gpointer) (from + skip), size - skip, MADV_DONTNEED); /* no harm if it does not */
+}
+
+void
+rn_safetensors_forget (const RnSafetensors *file, const RnStoredTensor *tensor)
+{
+  forget (file, tensor->data, tensor->bytes);
+}
+
+/* crc32c over a long range, whose pages are given back on the way. */
+static guint32
+checksum_range (const RnSafetensors *file, guint32 crc, const guint8 *from, gsize size)
+{
+  for (gsize done = 0, n; done < size; done += n)
+    {
+      n = MIN (size - done, CHECKSUM_STEP);
+      crc = rn_crc32c (crc, from + done, n);
+      forget (file, from + done, n);
+    }
+  return crc;
+}
+
 gboolean
 rn_safetensors_verify (const RnSafetensors *file, GError **error)
 {
@@ -379,7 +413,7 @@ rn_safetensors_verify (const RnSafetensors *file, GError **error)
   guint32 crc = rn_crc32c (0, file->header, place);
   crc = rn_crc32c (crc, RN_SAFETENSORS_NO_CHECKSUM, length);
   const guint8 *rest = (const guint8 *) file->header + place + length;
-  crc = rn_crc32c (crc, rest, (gsize) (file->bytes + file->size - rest));
+  crc = checksum_range (file, crc, rest, (gsize) (file->bytes + file->size - rest));
 
   g_autofree char *computed = g_strdup_printf (RN_SAFETENSORS_CHECKSUM_FORMAT, crc);
   if (strcmp (computed, stored) != 0)

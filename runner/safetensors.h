@@ -51,6 +51,9 @@ GPtrArray *rn_safetensors_metadata_keys (const RnSafetensors *file, const char *
 /* Reads everything and compares the checksum. A file without one passes. RN_CHECKPOINT_ERROR_DAMAGED. */
 gboolean rn_safetensors_verify (const RnSafetensors *file, GError **error);
 
+/* @tensor was read and will not be needed soon: its part of the file need not stay in memory. */
+void rn_safetensors_forget (const RnSafetensors *file, const RnStoredTensor *tensor);
+
 /* ---- Writing ---- */
 
 /* Copies @size bytes at @offset of the tensor's data to @dst: tensors may live on a device, and are never all

@@ -7,6 +7,7 @@
 #include "runner/base/error.h"
 #include "runner/base/rng.h"
 #include "runner/crc32c.h"
+#include "runner/process-memory.h"
 
 #include <errno.h>
 #include <glib/gstdio.h>
@@ -331,12 +332,52 @@ test_not_a_file (void)
     }
 }
 
+/* A checkpoint is as large as the model; the pages that were read through its mapping must not count as the
+ * run's memory. */
+static void
+test_pages (Fixture *f, gconstpointer data)
+{
+  enum
+  {
+    N = 32 << 20
+  };
+  g_autofree guint8 *large = g_malloc (N);
+  g_autoptr (RnSafetensorsWriter) writer = rn_safetensors_writer_new ();
+  RnTensorDesc desc = rn_desc_vector (RN_U8, N);
+  GError *error = NULL;
+  guint64 before, after, peak;
+
+  memset (large, 7, N);
+  rn_safetensors_writer_add (writer, "large", &desc, read_memory, large, NULL);
+  g_assert_true (rn_safetensors_writer_save (writer, f->path, &error));
+  g_assert_no_error (error);
+
+  rn_process_memory (&before, &peak);
+  g_autoptr (RnSafetensors) file = rn_safetensors_open (f->path, &error);
+  g_assert_no_error (error);
+  g_assert_true (rn_safetensors_verify (file, &error));
+  rn_process_memory (&after, &peak);
+  if (before == 0)
+    {
+      g_test_skip ("the system does not say what is resident");
+      return;
+    }
+  g_assert_cmpuint (after, <, before + N / 2);
+
+  const RnStoredTensor *tensor = rn_safetensors_get (file, 0);
+  g_assert_cmpint (memcmp (tensor->data, large, N), ==, 0); /* they come back */
+  rn_safetensors_forget (file, tensor);
+  rn_process_memory (&after, &peak);
+  g_assert_cmpuint (after, <, before + N / 2);
+}
+
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add ("/runner/safetensors/round-trip", Fixture, NULL, set_up, test_round_trip, tear_down);
   g_test_add_func ("/runner/safetensors/crc32c", test_crc32c);
+  g_test_add ("/runner/safetensors/pages", Fixture, NULL, set_up, test_pages, tear_down);
   g_test_add ("/runner/safetensors/checksum", Fixture, NULL, set_up, test_checksum, tear_down);
   g_test_add ("/runner/safetensors/mutations", Fixture, NULL, set_up, test_mutations, tear_down);
   g_test_add_func ("/runner/safetensors/bad-headers", test_bad_headers);
