@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define CHECKSUM_STEP ((gsize) 4 << 20) /* bytes that are resident at once */
-#define MAX_HEADER_BYTES (100 << 20) /* the limit of the format's own library */
+#define MAX_HEADER_BYTES (100 << 20)    /* the limit of the format's own library */
 #define MAX_DEPTH 3
 
 struct _RnSafetensors
@@ -368,8 +368,8 @@ rn_safetensors_metadata_keys (const RnSafetensors *file, const char *prefix)
 }
 
 /*
- * Gives the pages of a range of the mapping back: the file is large, and what a run needs is known to the byte and
- * must not seem to be more. Reading them again is possible.
+ * Gives the pages of a range of the mapping back: the file is large, and what a run needs is known to the
+ * byte and must not seem to be more. Reading them again is possible.
  */
 static void
 forget (const RnSafetensors *file, const guint8 *from, gsize size)

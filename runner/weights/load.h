@@ -31,8 +31,9 @@ gboolean rn_weights_check_classes (const RnWeights *weights, const char *const *
 gboolean rn_job_load_weights (RnJob *job, RnWeights *weights, GError **error);
 
 /*
- * Warns of every key of @root in which it computes something else than what @weights were trained with, as far as
- * they say: names and shapes agree with other anchors, another image scale or another order of colours too.
+ * Warns of every key of @root in which it computes something else than what @weights were trained with, as
+ * far as they say: names and shapes agree with other anchors, another image scale or another order of colours
+ * too.
  */
 void rn_weights_compare_config (const RnWeights *weights, const RnNode *root);
 

@@ -2,10 +2,15 @@
 #ifndef RUNNER_WEIGHTS_WEIGHTS_PRIVATE_H
 #define RUNNER_WEIGHTS_WEIGHTS_PRIVATE_H
 
+#include "runner/safetensors.h"
 #include "runner/weights/pickle.h"
 #include "runner/weights/weights.h"
 
 G_BEGIN_DECLS
+
+/* Shapes are copied between the readers. */
+G_STATIC_ASSERT (RN_PICKLE_MAX_DIMS == RN_WEIGHTS_MAX_DIMS);
+G_STATIC_ASSERT (RN_SAFETENSORS_MAX_DIMS == RN_WEIGHTS_MAX_DIMS);
 
 /* The bytes that tensors lie in. */
 typedef struct

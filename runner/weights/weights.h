@@ -56,7 +56,8 @@ const char *const *rn_weights_ignored (const RnWeights *weights);
  * Lent. */
 const char *const *rn_weights_classes (const RnWeights *weights);
 
-/* The configuration, as YAML, that the weights were trained with, where the file is one of ours; or NULL. Lent. */
+/* The configuration, as YAML, that the weights were trained with, where the file is one of ours; or NULL.
+ * Lent. */
 const char *rn_weights_config (const RnWeights *weights);
 
 /*
