@@ -186,8 +186,11 @@ read_file (const char *path, gsize *length, GError **error)
 static gboolean
 enter_file (Loader *loader, const char *path, char **canonical, GError **error)
 {
-  *canonical = realpath (path, NULL); /* NULL if it does not exist: reading it says so */
-  if (*canonical && g_ptr_array_find_with_equal_func (loader->open, *canonical, g_str_equal, NULL))
+  *canonical = realpath (path, NULL);
+  if (!*canonical) /* it does not exist, which reading it will say, or is a file that is open but has no name
+                    */
+    *canonical = g_strdup (path);
+  if (g_ptr_array_find_with_equal_func (loader->open, *canonical, g_str_equal, NULL))
     {
       g_set_error (error, G_FILE_ERROR, G_FILE_ERROR_LOOP, "%s: a file cannot be its own _base_", path);
       return FALSE;

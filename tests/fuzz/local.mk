@@ -20,6 +20,7 @@ tests_fuzz_harnesses = \
 
 EXTRA_DIST += \
   tests/fuzz/corpus/cache/names-cut-off \
+  tests/fuzz/corpus/config/base-of-an-open-file \
   tests/fuzz/corpus/config/letters-of-webp \
   tests/fuzz/corpus/config/reference-over-lines \
   tests/fuzz/corpus/log/names-that-act \
