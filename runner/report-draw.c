@@ -220,11 +220,24 @@ add_losses (RnChart *chart, const GPtrArray *logs)
       }
 }
 
+/* Pascal VOC's mean over the overlaps that are required: over one, it would be the same curve again. */
+static void
+drop_mean_of_one (GPtrArray *names)
+{
+  guint n_overlaps = 0, mean;
+
+  for (guint i = 0; i < names->len; i++)
+    n_overlaps += g_str_has_prefix (g_ptr_array_index (names, i), "AP");
+  if (n_overlaps == 1 && g_ptr_array_find_with_equal_func (names, "mAP", g_str_equal, &mean))
+    g_ptr_array_remove_index (names, mean);
+}
+
 static void
 add_scores (RnChart *chart, const GPtrArray *logs)
 {
   g_autoptr (GPtrArray) names = collect_names (logs, TRUE, rn_log_is_score);
 
+  drop_mean_of_one (names);
   if (logs->len == 1 || names->len == 0)
     begin_panel (chart, "average precision", NULL, RN_SCALE_LINEAR);
   for (guint k = 0; k < MIN (names->len, logs->len == 1 ? names->len : MAX_PARTS); k++)

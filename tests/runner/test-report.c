@@ -309,6 +309,42 @@ test_draw (Fixture *f, gconstpointer user_data)
   g_error_free (error);
 }
 
+/* Bytes of the picture of one run, whose evaluations hold @scores. */
+static GBytes *
+draw_scores (const Fixture *f, const char *scores)
+{
+  g_autoptr (GPtrArray) logs = g_ptr_array_new_with_free_func ((GDestroyNotify) rn_run_log_free);
+  g_autofree char *picture = g_build_filename (f->dir, "report.png", NULL), *text = NULL;
+  GError *error = NULL;
+  char *bytes;
+  gsize size;
+
+  text = g_strdup_printf (
+      META ("20260101_100000", 0) TRAIN (10, 1)
+          TRAIN (20, 1) "{\"mode\": \"val\", \"iter\": 10, %s}\n{\"mode\": \"val\", \"iter\": 20, %s}\n",
+      scores, scores);
+  write_log (f, "1.log.json", text, -1);
+  g_ptr_array_add (logs, read_dir (f));
+  g_assert_true (rn_report_draw (logs, picture, &error));
+  g_assert_no_error (error);
+  g_assert_true (g_file_get_contents (picture, &bytes, &size, &error));
+  g_assert_cmpint (g_remove (picture), ==, 0);
+  return g_bytes_new_take (bytes, size);
+}
+
+/* The mean over one overlap would hide the curve that it is the same as. */
+static void
+test_draw_scores (Fixture *f, gconstpointer user_data)
+{
+  g_autoptr (GBytes) one = draw_scores (f, "\"AP50\": 0.5"),
+                     with_mean = draw_scores (f, "\"AP50\": 0.5, \"mAP\": 0.5"),
+                     two = draw_scores (f, "\"AP50\": 0.5, \"AP75\": 0.2"),
+                     two_with_mean = draw_scores (f, "\"AP50\": 0.5, \"AP75\": 0.2, \"mAP\": 0.35");
+
+  g_assert_true (g_bytes_equal (one, with_mean));
+  g_assert_false (g_bytes_equal (two, two_with_mean));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -325,5 +361,6 @@ main (int argc, char **argv)
   ADD ("/report/missing", test_missing);
   ADD ("/report/text", test_text);
   ADD ("/report/draw", test_draw);
+  ADD ("/report/draw/scores", test_draw_scores);
   return g_test_run ();
 }
