@@ -288,11 +288,11 @@ test_too_much (void)
                                             "0"
                                             "}q\1(");
   for (guint i = 0; i < 1 << 18; i++)
-    g_string_append_len (dicts, BYTES ("h\3h\3"));
-  g_string_append_len (dicts, BYTES ("uh\1\x85q\2"
-                                     "0"));
+    (g_string_append_len) (dicts, BYTES ("h\3h\3"));
+  (g_string_append_len) (dicts, BYTES ("uh\1\x85q\2"
+                                       "0"));
   for (guint i = 0; i < 1000; i++)
-    g_string_append_len (dicts, BYTES ("ccollections\nOrderedDict\nh\2R0"));
+    (g_string_append_len) (dicts, BYTES ("ccollections\nOrderedDict\nh\2R0"));
   g_string_append (dicts, "N.");
   refused (dicts->str, dicts->len, "over and over");
 }

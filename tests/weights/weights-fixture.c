@@ -80,7 +80,7 @@ pickle_text (GString *pickle, const char *text)
 void
 pickle_long (GString *pickle, gint64 number)
 {
-  g_string_append_len (pickle, BYTES ("\x8a\x08"));
+  (g_string_append_len) (pickle, BYTES ("\x8a\x08"));
   put_little (pickle, (guint64) number, 8);
 }
 

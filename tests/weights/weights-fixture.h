@@ -5,6 +5,8 @@
 #include "runner/weights/weights.h"
 
 /* A literal with NULs, as pointer and length. */
+/* Two arguments. Functions that newer releases of GLib have as macros too are called in brackets:
+ * (g_string_append_len). */
 #define BYTES(literal) (literal), (sizeof (literal) - 1)
 
 typedef struct
