@@ -40,7 +40,7 @@ struct _RnNode
   GHashTable *index; /* map: key -> node, both lent by the nodes */
   char *key;         /* in the parent, if that is a map */
   RnNode *parent;
-  const char *file; /* interned; if line is 0, the whole origin */
+  GRefString *file; /* interned while it is in use; if line is 0, the whole origin */
   int line, column; /* from 1; of the key for what stands in a map */
 };
 

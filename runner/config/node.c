@@ -233,7 +233,7 @@ rn_node_new (const char *file, int line, int column)
 {
   RnNode *node = g_new0 (RnNode, 1);
 
-  node->file = g_intern_string (file);
+  node->file = g_ref_string_new_intern (file);
   node->line = line;
   node->column = column;
   return node;
@@ -304,6 +304,7 @@ rn_node_free (RnNode *node)
   if (!node)
     return;
   rn_node_reset (node);
+  g_ref_string_release (node->file);
   g_free (node->key);
   g_free (node);
 }
@@ -335,7 +336,10 @@ rn_node_become_map (RnNode *node)
 void
 rn_node_set_origin (RnNode *node, const RnNode *like)
 {
-  node->file = like->file;
+  char *file = g_ref_string_acquire (like->file); /* first: it may be the same */
+
+  g_ref_string_release (node->file);
+  node->file = file;
   node->line = like->line;
   node->column = like->column;
 }

@@ -390,9 +390,7 @@ rn_yaml_parse (const char *text, gsize length, const char *name, gboolean flow, 
       text += strlen (bom);
       length -= strlen (bom);
     }
-  Parser p = {
-    .text = text, .length = length, .file = g_intern_string (name), .flow = flow, .budget = budget
-  };
+  Parser p = { .text = text, .length = length, .file = name, .flow = flow, .budget = budget };
 
   if (!check_text (&p, length, error))
     return NULL;
