@@ -98,19 +98,6 @@ write_json (TextLogger *self, const RnRecord *record, GError **error)
   return TRUE;
 }
 
-/* "1 day, 2:03:04", as Python prints a timedelta. */
-static char *
-format_duration (double seconds)
-{
-  gint64 s = (gint64) CLAMP (seconds, 0, 1e12), days = s / 86400;
-  g_autofree char *clock =
-      g_strdup_printf ("%d:%02d:%02d", (int) (s / 3600 % 24), (int) (s / 60 % 60), (int) (s % 60));
-
-  if (days == 0)
-    return g_steal_pointer (&clock);
-  return g_strdup_printf ("%" G_GINT64_FORMAT " day%s, %s", days, days == 1 ? "" : "s", clock);
-}
-
 /* Seconds that an iteration took since the line before. */
 static double
 recent_iter_s (const TextLogger *self, const RnRunner *runner, gint64 now)
@@ -154,7 +141,7 @@ static void
 print_train (const TextLogger *self, RnRunner *runner, const RnRecord *means, double eta_s, guint64 peak)
 {
   g_autoptr (GString) line = g_string_new (NULL);
-  g_autofree char *eta = format_duration (eta_s);
+  g_autofree char *eta = rn_format_duration (eta_s);
 
   if (counts_epochs (self, runner))
     g_string_append_printf (line, "Epoch [%" G_GINT64_FORMAT "][%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT "]\t",
@@ -257,7 +244,7 @@ show_status (TextLogger *self, RnRunner *runner)
 
   double iter_s = self->iter_s > 0 ? self->iter_s : recent_iter_s (self, runner, now);
   gint64 iter = rn_runner_iter (runner) + 1, max = rn_runner_max_iters (runner);
-  g_autofree char *eta = format_duration (iter_s * (double) (max - iter));
+  g_autofree char *eta = rn_format_duration (iter_s * (double) (max - iter));
   g_autofree char *text =
       g_strdup_printf ("iteration %" G_GINT64_FORMAT "/%" G_GINT64_FORMAT ", loss %.4f, %s to go", iter, max,
                        rn_runner_loss (runner, "loss"), eta);

@@ -143,6 +143,8 @@ RN_API RnRecord *rn_runner_describe (const RnRunner *runner);
 RN_API const char *rn_runner_timestamp (const RnRunner *runner);
 /* Resident memory of the process in bytes, now and at its peak; 0 where the system does not say. */
 RN_API void rn_runner_memory (const RnRunner *runner, guint64 *current, guint64 *peak);
+/* "1 day, 2:03:04", as Python prints a timedelta; nothing below 0. (transfer full) */
+RN_API char *rn_format_duration (double seconds);
 /* Shows @text on the last line of a terminal, below the messages; NULL takes it away. */
 RN_API void rn_runner_show_status (RnRunner *runner, const char *text);
 /* An evaluation's result, for the loggers, which come later in the same stage. @scores: (transfer full) */

@@ -19,6 +19,7 @@ librunner_internal_la_SOURCES += \
   runner/checkpoint-list.c runner/checkpoint-list.h \
   runner/checkpoint.c runner/checkpoint.h \
   runner/crc32c.c runner/crc32c.h \
+  runner/duration.c \
   runner/eval-table.c \
   runner/evaluate.c runner/evaluate.h \
   runner/hook-list.c runner/hook-list.h \

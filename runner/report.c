@@ -2,6 +2,7 @@
 
 #include "runner/report.h"
 
+#include <runner/engine.h>
 #include "runner/base/error.h"
 
 #include <math.h>
@@ -49,18 +50,6 @@ describe_place (const RnRunLog *log, gint64 iter)
         return g_strdup_printf ("epoch %.0f, iteration %" G_GINT64_FORMAT, point->value, iter);
     }
   return g_strdup_printf ("iteration %" G_GINT64_FORMAT, iter);
-}
-
-/* "1:02:03" or "2 days, 1:02:03" */
-static char *
-format_seconds (double seconds)
-{
-  gint64 s = (gint64) CLAMP (seconds, 0, 1e15), days = s / 86400;
-  g_autofree char *clock =
-      g_strdup_printf ("%d:%02d:%02d", (int) (s / 3600 % 24), (int) (s / 60 % 60), (int) (s % 60));
-  if (days == 0)
-    return g_steal_pointer (&clock);
-  return g_strdup_printf ("%" G_GINT64_FORMAT " day%s, %s", days, days == 1 ? "" : "s", clock);
 }
 
 /*
@@ -162,7 +151,7 @@ append_time (GString *text, const RnRunLog *log)
 
   if (n == 0)
     return;
-  g_autofree char *all = format_seconds (time_s);
+  g_autofree char *all = rn_format_duration (time_s);
   g_string_append_printf (text, "  %-13s %.3f s an iteration", "time", time_s / (double) n);
   if (n_data > 0)
     g_string_append_printf (text, " (waiting for data %.3f s)", data_s / (double) n_data);

@@ -4,6 +4,7 @@
 
 #include "runner/cli/commands.h"
 
+#include <runner/engine.h>
 #include "runner/base/atomic-file.h"
 #include "runner/base/error.h"
 #include "runner/base/folder.h"
@@ -236,8 +237,8 @@ static void
 show_progress (guint done, guint total, gint64 start_us)
 {
   gint64 left = (g_get_monotonic_time () - start_us) / G_USEC_PER_SEC * (total - done) / MAX (done, 1);
-  g_autofree char *text = g_strdup_printf ("%u/%u images, eta: %d:%02d:%02d", done, total,
-                                           (int) (left / 3600), (int) (left / 60 % 60), (int) (left % 60));
+  g_autofree char *eta = rn_format_duration ((double) left);
+  g_autofree char *text = g_strdup_printf ("%u/%u images, eta: %s", done, total, eta);
   rn_log_set_status (done < total ? text : NULL);
 }
 
