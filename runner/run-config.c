@@ -271,13 +271,16 @@ rn_run_config_need (const RnNode *root, const char *key, GError **error)
   return node;
 }
 
-static gboolean
-is_pretrained (const RnNode *root, const char *part)
+const RnNode *
+rn_run_config_pretrained (const RnNode *root, const char *part)
 {
-  g_autofree char *path = g_strconcat (part, ".init_cfg.type", NULL);
-  const RnNode *type = rn_node_path (root, path);
-  return type != NULL && rn_node_kind (type) == RN_NODE_STRING
-         && g_str_equal (rn_node_as_string (type), "Pretrained");
+  g_autofree char *path = g_strconcat (part, ".init_cfg", NULL);
+  const RnNode *node = rn_node_path (root, path);
+  const RnNode *type = node != NULL ? rn_node_get (node, "type") : NULL;
+  gboolean is_pretrained = type != NULL && rn_node_kind (type) == RN_NODE_STRING
+                           && g_str_equal (rn_node_as_string (type), "Pretrained");
+
+  return is_pretrained ? node : NULL;
 }
 
 gboolean
@@ -286,14 +289,15 @@ rn_run_config_check_training (const RnNode *root, gboolean is_resumed, GError **
   static const char *const parts[] = { "model.neck", "model.bbox_head" };
 
   for (gsize i = 0; i < G_N_ELEMENTS (parts); i++)
-    if (is_pretrained (root, parts[i]))
+    if (rn_run_config_pretrained (root, parts[i]) != NULL)
       return rn_node_error (rn_node_path (root, parts[i]), error,
                             "only the backbone and the whole model can be Pretrained; what works: "
                             "`%s.init_cfg: null`, and `load_from: FILE` for a file that has this part",
                             parts[i]);
   const RnNode *frozen = rn_node_path (root, "model.backbone.frozen_stages");
   const RnNode *load_from = rn_node_get (root, "load_from");
-  gboolean is_loaded = is_resumed || is_pretrained (root, "model") || is_pretrained (root, "model.backbone")
+  gboolean is_loaded = is_resumed || rn_run_config_pretrained (root, "model") != NULL
+                       || rn_run_config_pretrained (root, "model.backbone") != NULL
                        || !rn_node_is_null (load_from);
   if (!is_loaded && frozen != NULL && rn_node_kind (frozen) == RN_NODE_INT && rn_node_as_int (frozen) >= 0)
     return rn_node_error (frozen, error,

@@ -71,6 +71,8 @@ gboolean rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **
 void rn_run_config_clear (RnRunConfig *config);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RnRunConfig, rn_run_config_clear)
 
+/* The init_cfg of @part ("model.backbone") if it is of type Pretrained, or NULL. */
+const RnNode *rn_run_config_pretrained (const RnNode *root, const char *part);
 /* The value of @key, or NULL with an error that names the file. */
 const RnNode *rn_run_config_need (const RnNode *root, const char *key, GError **error);
 

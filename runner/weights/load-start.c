@@ -45,18 +45,6 @@ static const RnKeySpec load_from_keys[] = {
 
 /* ---- finding ---- */
 
-/* The init_cfg of @part if it is Pretrained, or NULL. */
-static const RnNode *
-find_pretrained (const RnNode *root, const char *part)
-{
-  g_autofree char *path = g_strconcat (part, ".init_cfg", NULL);
-  const RnNode *node = rn_node_path (root, path);
-  const RnNode *type = node != NULL ? rn_node_get (node, "type") : NULL;
-  gboolean is_pretrained = type != NULL && rn_node_kind (type) == RN_NODE_STRING
-                           && strcmp (rn_node_as_string (type), "Pretrained") == 0;
-  return is_pretrained ? node : NULL;
-}
-
 static gboolean
 has_text (const RnNode *node, const char *text)
 {
@@ -82,10 +70,10 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Wanted, wanted_clear)
 static gboolean
 want_pretrained (const RnNode *root, Wanted *wanted, GError **error)
 {
-  wanted->node = find_pretrained (root, "model");
+  wanted->node = rn_run_config_pretrained (root, "model");
   wanted->is_whole = wanted->node != NULL;
   if (wanted->node == NULL)
-    wanted->node = find_pretrained (root, "model.backbone");
+    wanted->node = rn_run_config_pretrained (root, "model.backbone");
   if (wanted->node == NULL)
     return TRUE;
   wanted->instead = g_strdup_printf (WITHOUT_PRETRAINED, wanted->is_whole ? "model" : "model.backbone");
