@@ -12,20 +12,20 @@
 #include "runner/base/atomic-file.h"
 #include "runner/base/error.h"
 #include "runner/weights/weights-types.h"
+#include "runner/weights/weights.h"
 #include "runner/weights/zip-writer.h"
 
 #include <string.h>
 
 #define PREFIX "archive/"
 #define LAYOUT_VERSION "3\n" /* of the archive, as torch.save has it */
-#define MAX_DIMS 8
 
 typedef struct
 {
   char *name;
   const RnWeightType *type; /* NULL: none that torch has a storage for */
   int rank;
-  int64_t dims[MAX_DIMS];
+  int64_t dims[RN_WEIGHTS_MAX_DIMS];
   gsize n; /* elements */
   RnTorchRead read;
   gpointer source;
@@ -70,7 +70,7 @@ void
 rn_torch_writer_add (RnTorchWriter *writer, const char *name, const char *type, int rank, const int64_t *dims,
                      RnTorchRead read, gpointer source, GDestroyNotify free_source)
 {
-  g_return_if_fail (rank >= 0 && rank <= MAX_DIMS);
+  g_return_if_fail (rank >= 0 && rank <= RN_WEIGHTS_MAX_DIMS);
 
   Entry *entry = g_new0 (Entry, 1);
   entry->name = g_strdup (name);
@@ -148,7 +148,7 @@ static void
 put_tensor (GString *pickle, const Entry *entry, guint key)
 {
   g_autofree char *key_text = g_strdup_printf ("%u", key);
-  int64_t strides[MAX_DIMS], stride = 1;
+  int64_t strides[RN_WEIGHTS_MAX_DIMS], stride = 1;
 
   for (int i = entry->rank; i-- > 0;)
     {
