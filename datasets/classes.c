@@ -107,6 +107,7 @@ static char **
 listed_names (const RnNode *node, GError **error)
 {
   g_autoptr (GStrvBuilder) names = g_strv_builder_new ();
+  g_autoptr (GHashTable) seen = g_hash_table_new (g_str_hash, g_str_equal);
 
   for (guint i = 0; i < rn_node_size (node); i++)
     {
@@ -115,6 +116,11 @@ listed_names (const RnNode *node, GError **error)
       if (rn_node_kind (item) != RN_NODE_STRING)
         {
           rn_node_error (item, error, "a class name is a string; put it in quotes");
+          return NULL;
+        }
+      if (!g_hash_table_add (seen, (gpointer) rn_node_as_string (item)))
+        {
+          rn_node_error (item, error, "\"%s\" is there twice", rn_node_as_string (item));
           return NULL;
         }
       g_strv_builder_add (names, rn_node_as_string (item));
@@ -127,32 +133,6 @@ is_auto (const RnNode *node)
 {
   return node != NULL && rn_node_kind (node) == RN_NODE_STRING
          && strcmp (rn_node_as_string (node), "auto") == 0;
-}
-
-char **
-rn_class_names_read (const RnNode *node, const char *data_root, GError **error)
-{
-  if (rn_node_is_null (node))
-    return g_strdupv ((char **) rn_voc_class_names);
-  if (rn_node_kind (node) == RN_NODE_LIST)
-    return listed_names (node, error);
-  if (rn_node_kind (node) != RN_NODE_STRING)
-    {
-      rn_node_error (node, error,
-                     "expected a list of names, the path of a file with a name per line, or auto");
-      return NULL;
-    }
-  g_autofree char *path = rn_dataset_resolve_path (data_root, rn_node_as_string (node));
-  char **names = rn_file_read_lines (path, error);
-  if (names != NULL && names[0] == NULL)
-    {
-      g_clear_pointer (&names, g_strfreev);
-      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY,
-                   "%s: there is no class in this file; it takes one name on each line", path);
-    }
-  if (names == NULL)
-    g_prefix_error (error, "%s: classes: ", rn_node_origin (node));
-  return names;
 }
 
 /* A name that UTF-8 allows and no terminal, table or picture can show: most likely the file is no text. */
@@ -204,6 +184,59 @@ check_names (const char *const *names, gboolean is_given, GError **error)
         return FALSE;
       }
   return TRUE;
+}
+
+static char **
+read_names (const RnNode *node, const char *data_root, GError **error)
+{
+  if (rn_node_is_null (node))
+    return g_strdupv ((char **) rn_voc_class_names);
+  if (rn_node_kind (node) == RN_NODE_LIST)
+    return listed_names (node, error);
+  if (rn_node_kind (node) != RN_NODE_STRING)
+    {
+      rn_node_error (node, error,
+                     "expected a list of names, the path of a file with a name per line, or auto");
+      return NULL;
+    }
+  g_autofree char *path = rn_dataset_resolve_path (data_root, rn_node_as_string (node));
+  char **names = rn_file_read_lines (path, error);
+  if (names != NULL && names[0] == NULL)
+    {
+      g_clear_pointer (&names, g_strfreev);
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_EMPTY,
+                   "%s: there is no class in this file; it takes one name on each line", path);
+    }
+  if (names == NULL)
+    g_prefix_error (error, "%s: classes: ", rn_node_origin (node));
+  return names;
+}
+
+/* Begins @error with where the names are: in the configuration, and in which file if they are in one. */
+static void
+name_source (const RnNode *node, const char *data_root, GError **error)
+{
+  if (rn_node_is_null (node))
+    return;
+  if (rn_node_kind (node) == RN_NODE_STRING)
+    {
+      g_autofree char *path = rn_dataset_resolve_path (data_root, rn_node_as_string (node));
+      g_prefix_error (error, "%s: ", path);
+    }
+  g_prefix_error (error, "%s: ", rn_node_origin (node));
+}
+
+char **
+rn_class_names_read (const RnNode *node, const char *data_root, GError **error)
+{
+  g_auto (GStrv) names = read_names (node, data_root, error);
+
+  if (names == NULL)
+    return NULL;
+  if (check_names ((const char *const *) names, TRUE, error))
+    return g_steal_pointer (&names);
+  name_source (node, data_root, error);
+  return NULL;
 }
 
 /* Objects whose name is in @names, and the others counted by name in @unknown (transfer full). */
@@ -342,22 +375,6 @@ relabel (RnDataset *base, const char *const *names)
   rn_index_free (index);
 }
 
-/* Begins @error with where the names are: in the configuration, and in which file if they are in one. */
-static void
-name_source (const RnNode *node, const RnDatasetOptions *options, const RnDataset *base, GError **error)
-{
-  if (node == NULL)
-    return;
-  if (is_auto (node))
-    g_prefix_error (error, "%s: ", base->ann_file);
-  else if (rn_node_kind (node) == RN_NODE_STRING)
-    {
-      g_autofree char *path = rn_dataset_resolve_path (options->data_root, rn_node_as_string (node));
-      g_prefix_error (error, "%s: ", path);
-    }
-  g_prefix_error (error, "%s: ", rn_node_origin (node));
-}
-
 /* The names that all of @bases have. (transfer full) */
 static char **
 agree_on_names (GPtrArray *bases, const RnDatasetOptions *options, GError **error)
@@ -378,9 +395,10 @@ agree_on_names (GPtrArray *bases, const RnDatasetOptions *options, GError **erro
                              : rn_class_names_read (node, options->data_root, error);
       if (these == NULL)
         return NULL;
-      if (!check_names ((const char *const *) these, !is_auto (node), error))
+      if (is_auto (node) && !check_names ((const char *const *) these, FALSE, error))
         {
-          name_source (node, options, bases->pdata[b], error);
+          g_prefix_error (error, "%s: %s: ", rn_node_origin (node),
+                          ((const RnDataset *) bases->pdata[b])->ann_file);
           return NULL;
         }
       if (names == NULL)

@@ -63,7 +63,8 @@ gboolean rn_dataset_settle_classes (GPtrArray *bases, const RnDatasetOptions *op
                                     GError **error);
 
 /*
- * The names that `classes:` gives: a list, a file with a name per line, or VOC's where there is nothing.
+ * The names that `classes:` gives: a list, a file with a name per line, or VOC's where there is nothing; each
+ * once, and printable.
  * "auto", for which data are needed, is up to the caller. Errors: RN_CONFIG_ERROR, RN_DATA_ERROR. (transfer
  * full)
  */

@@ -5,14 +5,11 @@
 
 #include "datasets/dataset-private.h"
 #include "datasets/pipeline.h"
-#include "datasets/voc.h"
-#include "runner/base/open-file.h"
 #include "runner/config/schema.h"
 #include "runner/optimizer.h"
 #include "runner/runner.h"
 
 #include <string.h>
-#include <unistd.h>
 
 /* Keys and transforms of a data set and of those in it. */
 static gboolean
@@ -70,47 +67,6 @@ has_own_classes (const RnNode *node)
   return FALSE;
 }
 
-/* Lines of a small file that are not blank; 0 for one that is left to the data set: large, or not plain text.
- */
-static int
-count_lines (const char *path)
-{
-  char text[16 << 10];
-  int fd = rn_open_regular (path, NULL), n = 0;
-
-  if (fd < 0)
-    return 0;
-  gssize n_read = read (fd, text, sizeof text);
-  close (fd);
-  gsize size = n_read > 0 ? (gsize) n_read : 0;
-  if (size == sizeof text || memchr (text, '\0', size) != NULL)
-    return 0;
-  gboolean is_blank = TRUE;
-  for (gsize i = 0; i < size; i++)
-    {
-      n += is_blank && !g_ascii_isspace (text[i]);
-      is_blank = text[i] == '\n' || (is_blank && g_ascii_isspace (text[i]));
-    }
-  return n;
-}
-
-/* Names that the data set would refuse, too, once it is read. */
-static gboolean
-check_names (const RnNode *list, GError **error)
-{
-  g_autoptr (GHashTable) seen = g_hash_table_new (g_str_hash, g_str_equal);
-
-  for (guint i = 0; i < rn_node_size (list); i++)
-    {
-      const RnNode *item = rn_node_item (list, i);
-      if (rn_node_kind (item) != RN_NODE_STRING)
-        return rn_node_error (item, error, "a class name is a string; put it in quotes");
-      if (!g_hash_table_add (seen, (gpointer) rn_node_as_string (item)))
-        return rn_node_error (item, error, "\"%s\" is there twice", rn_node_as_string (item));
-    }
-  return TRUE;
-}
-
 /* How many classes there will be, or 0 where only the data can tell; -1 with an error. */
 static int
 count_classes (const RnJob *job, GError **error)
@@ -119,29 +75,27 @@ count_classes (const RnJob *job, GError **error)
 
   if (job->config.data == NULL || has_own_classes (job->config.data))
     return 0;
-  if (rn_node_is_null (classes))
-    return (int) g_strv_length ((char **) rn_voc_class_names);
-  if (rn_node_kind (classes) == RN_NODE_LIST)
-    return check_names (classes, error) ? (int) rn_node_size (classes) : -1;
-  if (rn_node_kind (classes) != RN_NODE_STRING || strcmp (rn_node_as_string (classes), "auto") == 0)
-    return 0; /* the data set says what a wrong kind is */
-
-  /* A file that is not there may belong to data that is elsewhere; a name without a dot is a class. */
-  const char *name = rn_node_as_string (classes);
-  const char *root = g_path_is_absolute (name) ? NULL : job->config.data_root;
-  g_autofree char *path = root != NULL ? g_build_filename (root, name, NULL) : g_strdup (name);
-  if (!g_file_test (path, G_FILE_TEST_EXISTS))
+  if (!rn_node_is_null (classes) && rn_node_kind (classes) == RN_NODE_STRING)
     {
-      if (strpbrk (name, "./") != NULL)
+      const char *name = rn_node_as_string (classes);
+      g_autofree char *path = rn_dataset_resolve_path (job->config.data_root, name);
+      gboolean is_there = g_file_test (path, G_FILE_TEST_EXISTS);
+
+      /* A file that is not there may belong to data that is elsewhere; a name without a dot is a class. */
+      if (strcmp (name, "auto") == 0 || (!is_there && strpbrk (name, "./") != NULL))
         return 0;
-      rn_node_error (
-          classes, error,
-          "there is no file %s; a list of classes is written [%s], and auto takes the names that the "
-          "annotations have",
-          path, name);
-      return -1;
+      if (!is_there)
+        {
+          rn_node_error (
+              classes, error,
+              "there is no file %s; a list of classes is written [%s], and auto takes the names that the "
+              "annotations have",
+              path, name);
+          return -1;
+        }
     }
-  return count_lines (path);
+  g_auto (GStrv) names = rn_class_names_read (classes, job->config.data_root, error);
+  return names != NULL ? (int) g_strv_length (names) : -1;
 }
 
 static gboolean

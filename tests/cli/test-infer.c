@@ -429,6 +429,15 @@ test_refusals (void)
                   "--set=model.bbox_head.num_classes=5");
   expect_refusal (1, "not the weights of this model", checkpoint, image,
                   "--set=model.bbox_head.stacked_convs=3");
+
+  /* Names that a training would refuse, for weights that name no classes. */
+  g_autofree char *nameless = in_top ("nameless.pth"), *names = in_top ("names.txt");
+  g_autofree char *set_names = g_strconcat ("--set=classes=", names, NULL);
+  g_auto (Result) convert = run_program ("convert", checkpoint, nameless, "--names", "torchvision", NULL);
+  assert_code (&convert, 0);
+  write_file ("names.txt", "circle\nsquare\ncircle\n");
+  expect_refusal (2, "names.txt: classes: \"circle\" is there twice", nameless, image, set_names);
+
   g_auto (Result) none = run_program ("infer", config, checkpoint, NULL);
   assert_code (&none, 2);
   assert_contains (none.err, "an argument is missing");
