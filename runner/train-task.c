@@ -126,7 +126,7 @@ load_tensors (RnTask *task, const RnSafetensors *file, gboolean *has_optimizer, 
 {
   RnParamSet *params = rn_programs_params (programs (task));
   RnDevice *device = rn_programs_device (programs (task));
-  g_autoptr (RnWeights) weights = rn_weights_open (rn_safetensors_path (file), error);
+  g_autoptr (RnWeights) weights = rn_weights_from_safetensors (file, error);
   return weights != NULL && rn_job_load_weights (((TrainTask *) task)->job, weights, error)
          && rn_params_load_momentum (params, device, file, has_optimizer, error);
 }

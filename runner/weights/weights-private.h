@@ -38,13 +38,14 @@ struct _RnWeights
   RnWeightsFormat format;
   int fd; /* reads, not a mapping: a file that shrinks meanwhile gives an error, not a signal */
   guint64 size;
-  RnTorchZip *zip;    /* NULL unless the format is RN_WEIGHTS_TORCH_ZIP */
-  GPtrArray *items;   /* of RnWeightItem */
-  GHashTable *names;  /* the set of the items' names, lent */
-  GArray *storages;   /* of RnWeightStorage */
-  GPtrArray *ignored; /* of char *, with a final NULL once it is open */
-  GPtrArray *classes; /* the same; NULL if none */
-  char *config;       /* or NULL */
+  const RnSafetensors *lent; /* open already, and read instead of fd; or NULL */
+  RnTorchZip *zip;           /* NULL unless the format is RN_WEIGHTS_TORCH_ZIP */
+  GPtrArray *items;          /* of RnWeightItem */
+  GHashTable *names;         /* the set of the items' names, lent */
+  GArray *storages;          /* of RnWeightStorage */
+  GPtrArray *ignored;        /* of char *, with a final NULL once it is open */
+  GPtrArray *classes;        /* the same; NULL if none */
+  char *config;              /* or NULL */
 };
 
 /* Sets RN_CHECKPOINT_ERROR_DAMAGED, "PATH: text"; returns FALSE. */

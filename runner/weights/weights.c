@@ -139,23 +139,11 @@ add_stored (RnWeights *weights, const RnStoredTensor *stored, guint64 place, GEr
   return rn_weights_add (weights, stored->name, &tensor, error);
 }
 
-/* The header is read through a mapping that is given up at once, the data with rn_weights_read_at. */
-gboolean
-rn_weights_open_safetensors (RnWeights *weights, GError **error)
+/* @place: of the first tensor in the file. */
+static gboolean
+take_safetensors (RnWeights *weights, const RnSafetensors *file, guint64 place, GError **error)
 {
-  g_autoptr (RnSafetensors) file = rn_safetensors_open (weights->path, error);
-
-  if (file == NULL || !rn_safetensors_verify (file, error))
-    return FALSE;
   guint n = rn_safetensors_size (file);
-  guint64 place = weights->size;
-  for (guint i = 0; i < n; i++) /* no gaps, so that the data are the end of the file */
-    {
-      gsize bytes = rn_safetensors_get (file, i)->bytes;
-      if (bytes > place)
-        return rn_weights_damaged (weights, error, "it changes while it is read");
-      place -= bytes;
-    }
   gboolean is_ours =
       g_strcmp0 (rn_safetensors_metadata (file, RN_CHECKPOINT_FORMAT), RN_CHECKPOINT_FORMAT_NAME) == 0;
   gboolean has_optimizer = FALSE;
@@ -175,6 +163,26 @@ rn_weights_open_safetensors (RnWeights *weights, GError **error)
     take_classes (weights, classes);
   weights->config = g_strdup (rn_safetensors_metadata (file, RN_CHECKPOINT_CONFIG));
   return weights->items->len > 0 || rn_weights_damaged (weights, error, "there is no tensor in it");
+}
+
+/* The header is read through a mapping that is given up at once, the data with rn_weights_read_at. */
+gboolean
+rn_weights_open_safetensors (RnWeights *weights, GError **error)
+{
+  g_autoptr (RnSafetensors) file = rn_safetensors_open (weights->path, error);
+
+  if (file == NULL || !rn_safetensors_verify (file, error))
+    return FALSE;
+  guint64 place = weights->size;
+  for (guint i = 0; i < rn_safetensors_size (file);
+       i++) /* no gaps, so that the data are the end of the file */
+    {
+      gsize bytes = rn_safetensors_get (file, i)->bytes;
+      if (bytes > place)
+        return rn_weights_damaged (weights, error, "it changes while it is read");
+      place -= bytes;
+    }
+  return take_safetensors (weights, file, place, error);
 }
 
 /* The header's size, 64-bit little-endian and below 2^32, and the brace of its JSON. */
@@ -215,23 +223,50 @@ open_by_content (RnWeights *weights, GError **error)
   return FALSE;
 }
 
-RnWeights *
-rn_weights_open (const char *path, GError **error)
+static RnWeights *
+weights_new (const char *path)
 {
-  g_autoptr (RnWeights) weights = g_new0 (RnWeights, 1);
+  RnWeights *weights = g_new0 (RnWeights, 1);
+
   weights->path = g_strdup (path);
   weights->fd = -1;
   weights->items = g_ptr_array_new_with_free_func (item_free);
   weights->names = g_hash_table_new (g_str_hash, g_str_equal);
   weights->ignored = g_ptr_array_new_with_free_func (g_free);
   weights->storages = g_array_new (FALSE, FALSE, sizeof (RnWeightStorage));
+  return weights;
+}
 
-  if (!open_file (weights, error) || !open_by_content (weights, error))
-    return NULL;
+/* Ends the lists. */
+static RnWeights *
+finish (RnWeights *weights)
+{
   g_ptr_array_add (weights->ignored, NULL);
   if (weights->classes != NULL)
     g_ptr_array_add (weights->classes, NULL);
-  return g_steal_pointer (&weights);
+  return weights;
+}
+
+RnWeights *
+rn_weights_open (const char *path, GError **error)
+{
+  g_autoptr (RnWeights) weights = weights_new (path);
+
+  if (!open_file (weights, error) || !open_by_content (weights, error))
+    return NULL;
+  return finish (g_steal_pointer (&weights));
+}
+
+RnWeights *
+rn_weights_from_safetensors (const RnSafetensors *file, GError **error)
+{
+  g_autoptr (RnWeights) weights = weights_new (rn_safetensors_path (file));
+
+  weights->format = RN_WEIGHTS_SAFETENSORS;
+  weights->lent = file;
+  if (!take_safetensors (weights, file, 0, error))
+    return NULL;
+  return finish (g_steal_pointer (&weights));
 }
 
 const char *
@@ -284,6 +319,13 @@ read_storage (RnWeights *weights, const RnWeightItem *item, void *dst, gsize byt
 {
   RnWeightStorage *storage = &g_array_index (weights->storages, RnWeightStorage, item->storage);
 
+  if (weights->lent != NULL)
+    {
+      const RnStoredTensor *stored = rn_safetensors_find (weights->lent, item->weight.name);
+      memcpy (dst, stored->data + item->offset, bytes);
+      rn_safetensors_forget (weights->lent, stored);
+      return TRUE;
+    }
   return weights->zip != NULL
              ? rn_torch_zip_read (weights, storage, item->offset, dst, bytes, error)
              : rn_weights_read_at (weights, storage->place + item->offset, dst, bytes, error);

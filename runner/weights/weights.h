@@ -10,6 +10,7 @@
 
 #include <glib.h>
 #include <stdint.h>
+#include "runner/safetensors.h"
 
 G_BEGIN_DECLS
 
@@ -43,6 +44,8 @@ typedef struct _RnWeights RnWeights;
  * own. Optimizer states and the rest are left out, and named by rn_weights_ignored.
  */
 RnWeights *rn_weights_open (const char *path, GError **error);
+/* The same of a file that is open, and whose checksum was compared: @file is lent, and not read twice. */
+RnWeights *rn_weights_from_safetensors (const RnSafetensors *file, GError **error);
 void rn_weights_free (RnWeights *weights);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnWeights, rn_weights_free)
 

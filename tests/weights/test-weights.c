@@ -226,6 +226,30 @@ test_safetensors (Fixture *f, gconstpointer data)
     }
 }
 
+/* A file that is open is read as it is, whatever stands under its name by now. */
+static void
+test_safetensors_lent (Fixture *f, gconstpointer data)
+{
+  g_autoptr (GError) error = NULL;
+  float values[6];
+
+  write_safetensors (f, TRUE);
+  g_autoptr (RnSafetensors) file = rn_safetensors_open (f->path, &error);
+  g_assert_no_error (error);
+  g_assert_cmpint (g_unlink (f->path), ==, 0);
+  fixture_write (f, "another", 7);
+
+  g_autoptr (RnWeights) weights = rn_weights_from_safetensors (file, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (rn_weights_size (weights), ==, 2);
+  g_assert_cmpstr (rn_weights_path (weights), ==, f->path);
+  g_assert_true (rn_weights_read_f32 (weights, 0, values, &error));
+  g_assert_cmpmem (values, sizeof values, numbers, sizeof numbers);
+  g_assert_cmpstr (rn_weights_ignored (weights)[0], ==, "momentum");
+  g_assert_null (rn_weights_ignored (weights)[1]);
+  g_assert_cmpstr (rn_weights_classes (weights)[0], ==, "cat");
+}
+
 /* Our checksum is compared when the file is opened. */
 static void
 test_safetensors_checksum (Fixture *f, gconstpointer data)
@@ -436,6 +460,7 @@ main (int argc, char **argv)
   g_test_add_func ("/weights/conversions", test_conversions);
 #define ADD(name, func) g_test_add ("/weights/" name, Fixture, NULL, fixture_set_up, func, fixture_tear_down)
   ADD ("safetensors", test_safetensors);
+  ADD ("safetensors-lent", test_safetensors_lent);
   ADD ("safetensors-checksum", test_safetensors_checksum);
   ADD ("other-files", test_other_files);
   ADD ("no-files", test_no_files);
