@@ -15,7 +15,7 @@ tests_weights_test_torch_writer_LDADD = $(TEST_LIBS)
 tests_weights_test_weights_SOURCES = tests/weights/test-weights.c $(WEIGHTS_FIXTURE)
 tests_weights_test_weights_LDADD = $(TEST_LIBS)
 
-EXTRA_DIST += tests/weights/check-torch.py tests/weights/make-fixtures.py
+EXTRA_DIST += tests/weights/check-full-size.py tests/weights/check-torch.py tests/weights/make-fixtures.py
 EXTRA_DIST += \
   tests/weights/fixtures/detector-1.13-legacy.pth \
   tests/weights/fixtures/detector-1.13.pth \
