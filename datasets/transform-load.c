@@ -5,12 +5,6 @@
 
 #include "datasets/image.h"
 
-/* A transform whose settings mean nothing still has an instance. */
-typedef struct
-{
-  char unused;
-} Plain;
-
 static const RnKeySpec load_image_keys[] = {
   { .name = "to_float32", .type = RN_KEY_UNUSED, .help = "pixels stay 8-bit up to Normalize" },
   RN_KEY_END,
@@ -24,7 +18,7 @@ load_image_run (gconstpointer self, RnSample *sample, const RnDecision *decision
 }
 
 const RnTransformDesc rn_transform_load_image = {
-  .component = { "LoadImageFromFile", "decodes a JPEG or PNG file", sizeof (Plain), load_image_keys },
+  .component = { "LoadImageFromFile", "decodes a JPEG or PNG file", 0, load_image_keys },
   .rank = RN_TRANSFORM_LOAD,
   .run = load_image_run,
 };

@@ -158,16 +158,10 @@ bundle_run (gconstpointer self, RnSample *sample, const RnDecision *decision, Rn
   return TRUE;
 }
 
-/* A transform without settings still has an instance. */
-typedef struct
-{
-  char unused;
-} Plain;
-
 static const RnKeySpec no_keys[] = { RN_KEY_END };
 
 const RnTransformDesc rn_transform_format_bundle = {
-  .component = { "DefaultFormatBundle", "to float32, one plane a channel", sizeof (Plain), no_keys },
+  .component = { "DefaultFormatBundle", "to float32, one plane a channel", 0, no_keys },
   .rank = RN_TRANSFORM_BUNDLE,
   .run = bundle_run,
 };
