@@ -26,6 +26,7 @@ librunner_internal_la_SOURCES += \
   runner/log-buffer.c runner/log-buffer.h \
   runner/loop.c \
   runner/metrics.c \
+  runner/moving-mean.c runner/moving-mean.h \
   runner/optimizer.c runner/optimizer.h \
   runner/param-io.c runner/param-io.h \
   runner/pr-chart.c runner/pr-chart.h \

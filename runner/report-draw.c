@@ -4,6 +4,7 @@
 #include "runner/report.h"
 
 #include "runner/draw/chart.h"
+#include "runner/moving-mean.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,33 +45,6 @@ points_init (Points *points, const RnLogSeries *series, gboolean is_score)
     }
 }
 
-/* A moving mean around each point, of what is finite; a point that is not stays so. (transfer full) */
-static double *
-smooth (const double *y, gsize n)
-{
-  gsize half = n / WINDOWS / 2;
-  double *mean = g_new (double, n), sum = 0;
-  gsize n_in = 0, begin = 0, end = 0; /* of the window */
-
-  for (gsize i = 0; i < n; i++)
-    {
-      for (; end < n && end <= i + half; end++)
-        if (isfinite (y[end]))
-          {
-            sum += y[end];
-            n_in++;
-          }
-      for (; begin + half < i; begin++)
-        if (isfinite (y[begin]))
-          {
-            sum -= y[begin];
-            n_in--;
-          }
-      mean[i] = isfinite (y[i]) && n_in > 0 ? sum / (double) n_in : (double) NAN;
-    }
-  return mean;
-}
-
 static void
 add_curve (RnChart *chart, const RnLogSeries *series, int color, RnCurveStyle style, gboolean is_score,
            const char *label)
@@ -92,7 +66,7 @@ add_smoothed (RnChart *chart, const RnLogSeries *series, int color, gboolean wit
       rn_chart_curve (chart, points.x, points.y, points.n, color, RN_CURVE_SOLID, label);
       return;
     }
-  g_autofree double *mean = smooth (points.y, points.n);
+  g_autofree double *mean = rn_moving_mean (points.y, points.n, points.n / WINDOWS / 2);
   if (with_raw)
     rn_chart_curve (chart, points.x, points.y, points.n, color, RN_CURVE_FAINT, NULL);
   rn_chart_curve (chart, points.x, mean, points.n, color, RN_CURVE_SOLID, label);

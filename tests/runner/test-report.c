@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "runner/base/error.h"
+#include "runner/moving-mean.h"
 #include "runner/report.h"
 #include "tests/tree.h"
 
@@ -345,11 +346,33 @@ test_draw_scores (Fixture *f, gconstpointer user_data)
   g_assert_false (g_bytes_equal (two, two_with_mean));
 }
 
+/* Equal numbers, a spike in which they vanish, and no number: what is finite and near counts, nothing else.
+ */
+static void
+test_moving_mean (void)
+{
+  double y[40];
+
+  for (gsize i = 0; i < G_N_ELEMENTS (y); i++)
+    y[i] = i < 20 ? 2 : 3;
+  y[4] = 1e30;
+  y[30] = (double) NAN;
+  g_autofree double *mean = rn_moving_mean (y, G_N_ELEMENTS (y), 2);
+  g_assert_cmpfloat (mean[0], ==, 2);
+  g_assert_cmpfloat (mean[4], >, 1e29);
+  g_assert_cmpfloat (mean[7], ==, 2);
+  g_assert_cmpfloat (mean[19], ==, (2 + 2 + 2 + 3 + 3) / 5.0);
+  g_assert_cmpfloat (mean[29], ==, 3);
+  g_assert_true (isnan (mean[30]));
+  g_assert_cmpfloat (mean[39], ==, 3);
+}
+
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
 #define ADD(path, func) g_test_add (path, Fixture, NULL, set_up, func, tear_down)
+  g_test_add_func ("/report/moving-mean", test_moving_mean);
   ADD ("/report/resumed", test_resumed);
   ADD ("/report/started-anew", test_started_anew);
   ADD ("/report/no-meta", test_no_meta);
