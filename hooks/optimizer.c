@@ -50,12 +50,12 @@ before_train_iter (RnHook *hook, RnRunner *runner, GError **error)
 static gboolean
 clip (const OptimizerHook *self, RnRunner *runner, double *multiplier, GError **error)
 {
-  double norm;
+  RnGradStats stats;
 
-  if (!rn_runner_grad_norm (runner, &norm, error))
+  if (!rn_runner_grad_stats (runner, 2, &stats, error))
     return FALSE;
-  rn_runner_log (runner, "grad_norm", norm);
-  *multiplier = MIN (1.0, self->clip.max_norm / (norm + 1e-6));
+  rn_runner_log (runner, "grad_norm", stats.norm);
+  *multiplier = MIN (1.0, self->clip.max_norm / (stats.norm + 1e-6));
   return TRUE;
 }
 
@@ -65,8 +65,9 @@ after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
   const OptimizerHook *self = (const OptimizerHook *) hook;
   double multiplier = 1;
 
-  return rn_runner_backward (runner, error) && (!self->has_clip || clip (self, runner, &multiplier, error))
-         && rn_runner_step (runner, multiplier, error);
+  return rn_runner_backward (runner, error) && rn_runner_call_before_step (runner, 1, error)
+         && (!self->has_clip || clip (self, runner, &multiplier, error))
+         && rn_runner_step (runner, multiplier, 0, error);
 }
 
 RN_HOOK_DEFINE (optimizer, OptimizerHook, .name = "OptimizerHook",

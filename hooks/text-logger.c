@@ -164,12 +164,24 @@ print_train (const TextLogger *self, RnRunner *runner, const RnRecord *means, do
   g_message ("%s", line->str);
 }
 
+static GArray *
+group_lrs (const RnRunner *runner)
+{
+  GArray *lrs = g_array_new (FALSE, FALSE, sizeof (double));
+  for (guint i = 0; i < rn_runner_n_groups (runner); i++)
+    {
+      double lr = rn_runner_group_lr (runner, i);
+      g_array_append_val (lrs, lr);
+    }
+  return lrs;
+}
+
 static gboolean
 json_train (TextLogger *self, RnRunner *runner, const RnRecord *means, double eta_s, guint64 current,
             guint64 peak, GError **error)
 {
   g_autoptr (RnRecord) record = rn_record_new ();
-  g_autoptr (GArray) lrs = rn_runner_group_lrs (runner);
+  g_autoptr (GArray) lrs = group_lrs (runner);
 
   rn_record_set_string (record, "mode", "train");
   rn_record_set_int (record, "epoch", rn_runner_epoch (runner) + 1);

@@ -126,8 +126,13 @@ write_checkpoint (RnRunner *runner, const char *path, gboolean with_optimizer, G
 {
   g_autoptr (RnSafetensorsWriter) writer = rn_safetensors_writer_new ();
 
+  guint what = with_optimizer ? RN_TENSORS_OPTIMIZER : 0;
+  if (with_optimizer && runner->is_window_open)
+    what |= RN_TENSORS_PENDING;
+  if (runner->uses_ema)
+    what |= RN_TENSORS_EMA;
   write_metadata (runner, writer);
-  runner->task->vtbl->add_tensors (runner->task, writer, with_optimizer);
+  runner->task->vtbl->add_tensors (runner->task, writer, what);
   return rn_safetensors_writer_save (writer, path, error);
 }
 

@@ -11,20 +11,62 @@ G_BEGIN_DECLS
 
 /* ---- Optimizer ---- */
 
-RN_API double rn_runner_base_lr (const RnRunner *runner); /* `optimizer.lr` */
-/* lr of a parameter whose lr_mult is 1; each group has it times its own. */
-RN_API void rn_runner_set_lr (RnRunner *runner, double lr);
-/* Distinct lr of the groups, in the order of the parameters. (transfer full) of double */
-RN_API GArray *rn_runner_group_lrs (const RnRunner *runner);
-/* Factor that the forward pass gives to all gradients; before_train_iter only. */
+RN_API double rn_runner_base_lr (const RnRunner *runner); /* `optimizer.lr`, after auto_scale_lr */
+RN_API double rn_runner_base_momentum (const RnRunner *runner);
+/* Parameters of one lr_mult are a group; there is at least one. Order: of the parameters. */
+RN_API guint rn_runner_n_groups (const RnRunner *runner);
+RN_API double rn_runner_group_base_lr (const RnRunner *runner, guint group);
+RN_API double rn_runner_group_lr (const RnRunner *runner, guint group);
+RN_API void rn_runner_set_group_lr (RnRunner *runner, guint group, double lr);
+
+/* Factor that the forward pass gives to all gradients, beside the loss weight; before_train_iter only. */
 RN_API void rn_runner_set_grad_scale (RnRunner *runner, float scale);
 RN_API gboolean rn_runner_zero_grads (RnRunner *runner, GError **error);
 /* Of the batch that was just forwarded; adds to the gradients. after_train_iter only, once. */
 RN_API gboolean rn_runner_backward (RnRunner *runner, GError **error);
-/* L2 norm over all trainable parameters. */
-RN_API gboolean rn_runner_grad_norm (RnRunner *runner, double *norm, GError **error);
-/* One optimizer step with gradients times @grad_multiplier (clipping, accumulation). Moves opt_step. */
-RN_API gboolean rn_runner_step (RnRunner *runner, double grad_multiplier, GError **error);
+/* The gradients hold an unfinished window: a checkpoint of now has them as "pending/NAME". */
+RN_API void rn_runner_set_window_open (RnRunner *runner, gboolean is_open);
+/* So it is, also after a resume that found them. */
+RN_API gboolean rn_runner_is_window_open (const RnRunner *runner);
+/* Calls before_step of all hooks. They see gradients times @multiplier, and so will the step. */
+RN_API gboolean rn_runner_call_before_step (RnRunner *runner, double multiplier, GError **error);
+
+typedef struct
+{
+  double norm;    /* of the given type, over all gradients as they lie */
+  double max_abs; /* NaN or infinite when any element is */
+} RnGradStats;
+
+/* @norm_type: p of the norm, at least 1; INFINITY: the largest element. */
+RN_API gboolean rn_runner_grad_stats (RnRunner *runner, double norm_type, RnGradStats *stats, GError **error);
+/* One optimizer step with gradients times @grad_multiplier, then cut to [-@clip_value, @clip_value] (0: not
+ * cut). Moves opt_step. */
+RN_API gboolean rn_runner_step (RnRunner *runner, double grad_multiplier, double clip_value, GError **error);
+/* Trained parameters that no gradient reaches, NULL-ended. (transfer full) */
+RN_API char **rn_runner_unreached_params (const RnRunner *runner);
+/* Does a batch norm take its statistics from the batch? */
+RN_API gboolean rn_runner_has_live_batch_norm (const RnRunner *runner);
+
+/* ---- Running mean of the weights; hooks with RN_NEEDS_EMA ---- */
+
+/* mean += @momentum * (weights - mean), buffers included if @with_buffers, else copied. 1 starts it. */
+RN_API gboolean rn_runner_update_ema (RnRunner *runner, double momentum, gboolean with_buffers,
+                                      GError **error);
+/* Was it in the checkpoint that the run was resumed from? */
+RN_API gboolean rn_runner_has_loaded_ema (const RnRunner *runner);
+/* Evaluations use it from now on, and checkpoints have it as "ema/NAME". */
+RN_API void rn_runner_use_ema (RnRunner *runner, gboolean use);
+
+/* ---- Looking inside ---- */
+
+/*
+ * Runs the forward pass of the current batch again, op by op, up to the first whose output has a NaN or an
+ * infinite value. *@where: (transfer full) its name and module, or NULL if there is none. after_train_iter,
+ * before the optimizer hook.
+ */
+RN_API gboolean rn_runner_find_non_finite (RnRunner *runner, char **where, GError **error);
+/* Gives memory that is allocated and not used back to the system. */
+RN_API void rn_runner_empty_cache (RnRunner *runner);
 
 /* ---- Evaluation ---- */
 

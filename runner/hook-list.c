@@ -32,8 +32,9 @@ struct _RnHookList
 };
 
 static const char *const stage_names[] = {
-  "before_run",       "before_train_epoch", "before_train_iter", "after_train_iter", "after_train_epoch",
-  "before_val_epoch", "before_val_iter",    "after_val_iter",    "after_val_epoch",  "after_run",
+  "before_run",       "before_train_epoch", "before_train_iter", "before_step",
+  "after_train_iter", "after_train_epoch",  "before_val_epoch",  "before_val_iter",
+  "after_val_iter",   "after_val_epoch",    "after_run",
 };
 G_STATIC_ASSERT (G_N_ELEMENTS (stage_names) == RN_STAGE_COUNT);
 
@@ -144,6 +145,7 @@ resolve_calls (Slot *slot)
   slot->calls[RN_STAGE_BEFORE_RUN] = d->before_run;
   slot->calls[RN_STAGE_BEFORE_TRAIN_EPOCH] = OR (d->before_train_epoch, d->before_epoch);
   slot->calls[RN_STAGE_BEFORE_TRAIN_ITER] = OR (d->before_train_iter, d->before_iter);
+  slot->calls[RN_STAGE_BEFORE_STEP] = d->before_step;
   slot->calls[RN_STAGE_AFTER_TRAIN_ITER] = OR (d->after_train_iter, d->after_iter);
   slot->calls[RN_STAGE_AFTER_TRAIN_EPOCH] = OR (d->after_train_epoch, d->after_epoch);
   slot->calls[RN_STAGE_BEFORE_VAL_EPOCH] = OR (d->before_val_epoch, d->before_epoch);

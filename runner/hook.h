@@ -43,7 +43,8 @@ typedef enum
 {
   RN_STAGE_BEFORE_RUN,
   RN_STAGE_BEFORE_TRAIN_EPOCH,
-  RN_STAGE_BEFORE_TRAIN_ITER, /* before the forward pass: lr and gradient scale are set here */
+  RN_STAGE_BEFORE_TRAIN_ITER, /* before the forward pass: lr, momentum and loss weight are set here */
+  RN_STAGE_BEFORE_STEP,      /* inside after_train_iter: all gradients of a step are there, not yet clipped */
   RN_STAGE_AFTER_TRAIN_ITER, /* after the forward pass: the optimizer hook runs backward pass and step here */
   RN_STAGE_AFTER_TRAIN_EPOCH,
   RN_STAGE_BEFORE_VAL_EPOCH,
@@ -74,7 +75,14 @@ enum
   RN_NEEDS_LOSS = 1 << 0,
   RN_NEEDS_ACTIVATIONS = 1 << 1,
   RN_NEEDS_GRADIENTS = 1 << 2,
+  RN_NEEDS_EMA = 1 << 3, /* a second copy of all weights, for a running mean of them */
 };
+
+/* What a run must keep for its hooks; see RnHookDesc.prepare. */
+typedef struct _RnWants RnWants;
+/* The output of the module @name ("backbone.layer4", "neck.fpn_convs.0"), to be read in after_train_iter. A
+ * name that the model does not have ends the start of the run. Needs RN_NEEDS_ACTIVATIONS. */
+RN_API void rn_wants_activation (RnWants *wants, const char *name);
 
 /* The first member of every hook's struct; filled by the runner. */
 struct _RnHook
@@ -101,7 +109,9 @@ struct _RnHookDesc
   int priority;        /* the key `priority` of the configuration wins; 0 stands for RN_PRIORITY_NORMAL */
   guint needs;         /* RN_NEEDS_* bits */
   const RnKeySpec *keys;
-  /* Once, after the keys are filled and all of the run is built, before a checkpoint is loaded. */
+  /* Once, after the keys are filled, before model and data are built: says what must be kept. */
+  gboolean (*prepare) (RnHook *hook, RnWants *wants, GError **error);
+  /* Once, after all of the run is built, before a checkpoint is loaded. */
   RnHookFunc init;
   /* Frees what init made; the keys' strings and lists are the runner's to free. */
   void (*clear) (RnHook *hook);
@@ -109,7 +119,7 @@ struct _RnHookDesc
   void (*save_state) (RnHook *hook, RnRecord *state);
   gboolean (*load_state) (RnHook *hook, const RnRecord *state, GError **error);
   RnHookFunc before_run;
-  RnHookFunc before_train_epoch, before_train_iter, after_train_iter, after_train_epoch;
+  RnHookFunc before_train_epoch, before_train_iter, before_step, after_train_iter, after_train_epoch;
   RnHookFunc before_val_epoch, before_val_iter, after_val_iter, after_val_epoch;
   RnHookFunc after_run;
   /* These stand in for the train and val functions that are absent. */
@@ -128,19 +138,21 @@ struct _RnHookDesc
 
 /* Finished training iterations; in before_train_iter and after_train_iter: the running one, from 0. */
 RN_API gint64 rn_runner_iter (const RnRunner *runner);
-/* Finished passes of the data; inside one: its number, from 0. */
+/* Finished passes of the data; inside one: its number, from 0. Validation changes neither this nor iter. */
 RN_API gint64 rn_runner_epoch (const RnRunner *runner);
-/* As iter, but counted from the start of the epoch. */
+/* As iter, but counted from the start of the epoch, of training or of validation. */
 RN_API gint64 rn_runner_inner_iter (const RnRunner *runner);
 /* Performed optimizer steps. */
 RN_API gint64 rn_runner_opt_step (const RnRunner *runner);
 RN_API gint64 rn_runner_max_iters (const RnRunner *runner);
 /* In a run counted in iterations: passes that are begun by its end. */
 RN_API gint64 rn_runner_max_epochs (const RnRunner *runner);
-/* Iterations of one pass of the data. */
+/* Iterations of one pass of the data that the running stage is about: of training, or of validation. */
 RN_API gint64 rn_runner_epoch_length (const RnRunner *runner);
 /* EpochBasedRunner? */
 RN_API gboolean rn_runner_is_by_epoch (const RnRunner *runner);
+/* In a val item of the workflow? */
+RN_API gboolean rn_runner_is_validating (const RnRunner *runner);
 
 /* MMCV's helpers, for use inside after_train_iter and after_train_epoch: n > 0 and (counter + 1) % n == 0. */
 RN_API gboolean rn_runner_every_n_epochs (const RnRunner *runner, gint64 n);
@@ -153,17 +165,71 @@ RN_API gboolean rn_runner_is_last_epoch (const RnRunner *runner);
 RN_API const char *rn_runner_work_dir (const RnRunner *runner); /* lent */
 /* Of the training set, NULL-ended; lent. */
 RN_API const char *const *rn_runner_class_names (const RnRunner *runner);
+
+/* ---- What a hook may read ---- */
+
 /* The current one; NULL outside an iteration. */
 RN_API const RnBatch *rn_runner_batch (const RnRunner *runner);
 /* A loss of the forward pass just done: "loss", "loss_cls", ...; NAN if there is none of that name. */
 RN_API double rn_runner_loss (const RnRunner *runner, const char *name);
-RN_API double rn_runner_lr (const RnRunner *runner); /* of the first parameter group */
+/* Mean of a logged value over the last @n_iters iterations, the running one included; NAN if there is none.
+ */
+RN_API double rn_runner_log_mean (const RnRunner *runner, const char *name, gint64 n_iters);
+/* The evaluation of this stage, if there was one: "mAP", "AP50", ...; else NAN. */
+RN_API double rn_runner_score (const RnRunner *runner, const char *name);
+RN_API double rn_runner_lr (const RnRunner *runner);       /* of the first parameter group */
+RN_API double rn_runner_momentum (const RnRunner *runner); /* of SGD; beta1 of Adam */
+
+/* Parameters and buffers, by number. Names are those of the checkpoints. */
+RN_API guint rn_runner_n_params (const RnRunner *runner);
+RN_API int rn_runner_find_param (const RnRunner *runner, const char *name);            /* -1: there is none */
+RN_API const char *rn_runner_param_name (const RnRunner *runner, guint param);         /* lent */
+RN_API const RnTensorDesc *rn_runner_param_desc (const RnRunner *runner, guint param); /* RN_F32; lent */
+RN_API gboolean rn_runner_param_is_trained (const RnRunner *runner, guint param);
+/* @values: as many floats as the shape has elements, row-major. */
+RN_API gboolean rn_runner_read_param (RnRunner *runner, guint param, float *values, GError **error);
+/*
+ * The gradient of a step, in before_step and after it in the same after_train_iter: of the mean over the
+ * accumulated iterations, without loss scale, before clipping. Trained parameters only. Needs
+ * RN_NEEDS_GRADIENTS.
+ */
+RN_API gboolean rn_runner_read_grad (RnRunner *runner, guint param, float *values, GError **error);
+/*
+ * The output of a module that was asked for in prepare, in after_train_iter before the optimizer hook
+ * (priority below 40). *@desc: as the plan has it, channels in blocks; *@values: (transfer full) F32,
+ * row-major NCHW, without the blocks; free it with g_free.
+ */
+RN_API gboolean rn_runner_read_activation (RnRunner *runner, const char *name, RnTensorDesc *desc,
+                                           float **values, GError **error);
+
+/* ---- What a hook may change ---- */
 
 /* Adds a value to the log; lines show the mean over their iterations. Names are kept: loss, loss_* and *_time
  * are the runner's. */
 RN_API void rn_runner_log (RnRunner *runner, const char *name, double value);
+/* Adds to the evaluation of this stage, or replaces; the hooks behind see it and the loggers print it. FALSE:
+ * there was no evaluation in this stage. */
+RN_API gboolean rn_runner_set_score (RnRunner *runner, const char *name, double value);
+/* Before the iteration or in it before the step, every time: lr hooks set it anew in each before_train_iter.
+ * @lr is for parameters whose lr_mult is 1; each group gets it times its own. */
+RN_API void rn_runner_set_lr (RnRunner *runner, double lr);
+RN_API void rn_runner_set_momentum (RnRunner *runner, double momentum);
+/* Factor of the loss in its gradients, for this iteration; before_train_iter only. The log shows losses
+ * without it. */
+RN_API void rn_runner_set_loss_weight (RnRunner *runner, double weight);
+/* Replaces a gradient; before_step only, values as rn_runner_read_grad gives them. Needs RN_NEEDS_GRADIENTS.
+ */
+RN_API gboolean rn_runner_write_grad (RnRunner *runner, guint param, const float *values, GError **error);
 /* Ends the run after this iteration; a checkpoint is saved. */
 RN_API void rn_runner_stop (RnRunner *runner);
+/* Asks for a checkpoint work_dir/@name.safetensors, with the optimizer, written when all hooks of the stage
+ * have run. It is kept for good. */
+RN_API void rn_runner_save (RnRunner *runner, RnHook *hook, const char *name);
+/* Draws what the model, as it is now, finds in image @index of the validation set (0-based), with the ground
+ * truth, into the PNG file @path. After an iteration's step, or in the stages of an epoch. Errors also when
+ * there is no such image. */
+RN_API gboolean rn_runner_draw_detections (RnRunner *runner, gint64 index, double min_score, const char *path,
+                                           GError **error);
 
 /* ---- Records: ordered names with numbers, texts and lists of numbers; hook states and log lines ---- */
 

@@ -20,8 +20,10 @@ librunner_internal_la_SOURCES += \
   runner/checkpoint.c runner/checkpoint.h \
   runner/crc32c.c runner/crc32c.h \
   runner/duration.c \
+  runner/engine-api.c \
   runner/eval-table.c \
   runner/evaluate.c runner/evaluate.h \
+  runner/hook-api.c \
   runner/hook-list.c runner/hook-list.h \
   runner/log-buffer.c runner/log-buffer.h \
   runner/loop.c \

@@ -83,7 +83,8 @@ forward (RnRunner *runner, GError **error)
 {
   gint64 start = g_get_monotonic_time ();
 
-  if (!runner->task->vtbl->forward (runner->task, runner->batch, runner->grad_scale, error))
+  float scale = (float) ((double) runner->grad_scale * runner->loss_weight);
+  if (!runner->task->vtbl->forward (runner->task, runner->batch, RN_MODE_TRAIN, scale, error))
     {
       g_prefix_error (error, "iteration %" G_GINT64_FORMAT ": ", runner->now.iter + 1);
       return FALSE;
@@ -98,7 +99,7 @@ run_iter (RnRunner *runner, GError **error)
   const RnTaskVtbl *task = runner->task->vtbl;
   GError *cause = NULL;
 
-  runner->batch = task->next (runner->task, &cause);
+  runner->batch = task->next (runner->task, RN_TASK_TRAIN, &cause);
   if (runner->batch == NULL)
     {
       if (cause == NULL)
@@ -109,9 +110,11 @@ run_iter (RnRunner *runner, GError **error)
       return FALSE;
     }
   runner->grad_scale = 1;
+  runner->loss_weight = 1;
+  runner->is_backward_done = runner->has_step_grads = FALSE;
   gboolean is_ok = call_stage (runner, RN_STAGE_BEFORE_TRAIN_ITER, error) && forward (runner, error)
                    && call_stage (runner, RN_STAGE_AFTER_TRAIN_ITER, error);
-  task->release (runner->task, runner->batch);
+  task->release (runner->task, RN_TASK_TRAIN, runner->batch);
   runner->batch = NULL;
   if (!is_ok)
     return FALSE;
@@ -127,7 +130,7 @@ run_epoch (RnRunner *runner, GError **error)
 {
   RnTask *task = runner->task;
 
-  task->vtbl->seek (task, (guint64) runner->now.epoch, runner->now.inner_iter);
+  task->vtbl->seek (task, RN_TASK_TRAIN, (guint64) runner->now.epoch, runner->now.inner_iter);
   if (!call_stage (runner, RN_STAGE_BEFORE_TRAIN_EPOCH, error))
     return FALSE;
   while (runner->now.inner_iter < task->epoch_length && runner->now.iter < runner->max_iters

@@ -198,10 +198,15 @@ apply (RnRunner *runner, const RnSafetensors *file, GError **error)
 
   compare_devices (runner, file);
   compare_configs (runner, file);
-  if (!runner->task->vtbl->load_tensors (runner->task, file, &runner->has_momentum, error)
-      || !rn_hook_list_load (runner->hooks, file, error) || !load_log (runner, file, error))
+  guint found;
+  if (!runner->task->vtbl->load_tensors (runner->task, file, &found, error))
     return FALSE;
-  if (!runner->has_momentum && counters.opt_step > 0 && rn_optimizer_momentum (runner->optimizer) > 0)
+  runner->has_optimizer_state = (found & RN_TENSORS_OPTIMIZER) != 0;
+  runner->is_window_open = (found & RN_TENSORS_PENDING) != 0;
+  runner->has_loaded_ema = (found & RN_TENSORS_EMA) != 0;
+  if (!rn_hook_list_load (runner->hooks, file, error) || !load_log (runner, file, error))
+    return FALSE;
+  if (!runner->has_optimizer_state && counters.opt_step > 0 && rn_optimizer_momentum (runner->optimizer) > 0)
     g_warning ("resume: the checkpoint was saved without the optimizer: momentum starts anew");
   runner->now = counters;
   return TRUE;

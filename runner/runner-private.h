@@ -36,14 +36,24 @@ struct _RnRunner
   gint64 log_interval;
 
   RnCounters now;
-  RnStage stage;        /* the one that is running or ran last */
-  const RnBatch *batch; /* between next and release */
+  RnStage stage;          /* the one that is running or ran last */
+  const RnBatch *batch;   /* between next and release */
+  gboolean is_validating; /* in a val item of the workflow */
+  gint64 val_inner_iter;  /* finished validation iterations of the current pass */
+
   float grad_scale;
-  double lr;
-  gboolean has_momentum; /* a step was done, or its momentum was loaded */
-  gboolean is_stopped;   /* rn_runner_stop */
-  int signal;            /* that was seen by the loop, or 0 */
-  int n_bad_losses; /* iterations in a row whose loss is NaN or infinite */
+  double loss_weight;
+  double *lrs; /* [groups] */
+  double momentum;
+  double grad_multiplier;       /* of the gradients of this step */
+  gboolean is_backward_done;    /* in this iteration: its activations are gone */
+  gboolean has_step_grads;      /* in this iteration: the gradients of a step are complete */
+  gboolean is_window_open;      /* gradients matter beyond this iteration */
+  gboolean has_optimizer_state; /* a step was done, or its momentum was loaded */
+  gboolean uses_ema, has_loaded_ema;
+  gboolean is_stopped; /* rn_runner_stop */
+  int signal;          /* that was seen by the loop, or 0 */
+  int n_bad_losses;    /* iterations in a row whose loss is NaN or infinite */
 
   GPtrArray *pending;  /* of RnPendingCheckpoint */
   GPtrArray *kept;     /* of char *: regular checkpoints of this run, newest first, as in last_checkpoint */

@@ -12,24 +12,26 @@ typedef struct
 {
   RnTask task; /* first */
   RnJob *job;
+  const RnOptimizer *optimizer;
   RnLoader *train, *val; /* val may be NULL */
-  GArray *lr_mults;      /* of float */
+  GArray *lr_mults;      /* of double */
+  GArray *params;        /* of RnTaskParam */
 } TrainTask;
 
 static void
-seek (RnTask *task, guint64 epoch, gint64 first_batch)
+seek (RnTask *task, RnTaskData data, guint64 epoch, gint64 first_batch)
 {
   rn_loader_start (((TrainTask *) task)->train, epoch, first_batch);
 }
 
 static const RnBatch *
-next (RnTask *task, GError **error)
+next (RnTask *task, RnTaskData data, GError **error)
 {
   return rn_loader_next (((TrainTask *) task)->train, error);
 }
 
 static void
-release (RnTask *task, const RnBatch *batch)
+release (RnTask *task, RnTaskData data, const RnBatch *batch)
 {
   rn_loader_release (((TrainTask *) task)->train, batch);
 }
@@ -41,9 +43,9 @@ programs (RnTask *task)
 }
 
 static gboolean
-forward (RnTask *task, const RnBatch *batch, float grad_scale, GError **error)
+forward (RnTask *task, const RnBatch *batch, RnMode mode, float grad_scale, GError **error)
 {
-  return rn_programs_forward (programs (task), batch, RN_MODE_TRAIN, grad_scale, error);
+  return rn_programs_forward (programs (task), batch, mode, grad_scale, error);
 }
 
 static double
@@ -65,19 +67,72 @@ zero_grads (RnTask *task, GError **error)
 }
 
 static gboolean
-grad_norm (RnTask *task, double *norm, GError **error)
+grad_stats (RnTask *task, double norm_type, RnGradStats *stats, GError **error)
 {
   float value;
   if (!rn_programs_grad_norm (programs (task), &value, error))
     return FALSE;
-  *norm = (double) value;
+  *stats = (RnGradStats){ (double) value, (double) value };
   return TRUE;
 }
 
 static gboolean
-update (RnTask *task, const RnUpdate *step, GError **error)
+update (RnTask *task, const RnTaskUpdate *step, GError **error)
 {
-  return rn_programs_update (programs (task), step, error);
+  const TrainTask *self = (const TrainTask *) task;
+  RnUpdate update = {
+    .lr = step->lrs[0] / task->lr_mults[0],
+    .momentum = step->momentum,
+    .weight_decay = rn_optimizer_weight_decay (self->optimizer),
+    .grad_multiplier = step->grad_multiplier,
+    .first = step->is_first,
+  };
+  return rn_programs_update (programs (task), &update, error);
+}
+
+/* ---- Parameters ---- */
+
+static gboolean
+check_copy (RnStatus status, const RnParam *param, GError **error)
+{
+  if (status == RN_STATUS_OK)
+    return TRUE;
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying %s: %s", param->name,
+               rn_status_name (status));
+  return FALSE;
+}
+
+static gboolean
+read_param (RnTask *task, guint i, float *values, GError **error)
+{
+  RnParamSet *params = rn_programs_params (programs (task));
+  const RnParam *param = rn_param_set_get (params, (int) i);
+  RnDevice *device = rn_programs_device (programs (task));
+  return check_copy (device->vtbl->copy_out (device, values, rn_param_set_value (params, (int) i),
+                                             rn_desc_bytes (&param->desc)),
+                     param, error);
+}
+
+static gboolean
+read_grad (RnTask *task, guint i, float *values, GError **error)
+{
+  RnParamSet *params = rn_programs_params (programs (task));
+  const RnParam *param = rn_param_set_get (params, (int) i);
+  RnDevice *device = rn_programs_device (programs (task));
+  return check_copy (device->vtbl->copy_out (device, values, rn_param_set_grad (params, (int) i),
+                                             rn_desc_bytes (&param->desc)),
+                     param, error);
+}
+
+static gboolean
+write_grad (RnTask *task, guint i, const float *values, GError **error)
+{
+  RnParamSet *params = rn_programs_params (programs (task));
+  const RnParam *param = rn_param_set_get (params, (int) i);
+  RnDevice *device = rn_programs_device (programs (task));
+  return check_copy (device->vtbl->copy_in (device, rn_param_set_grad (params, (int) i), values,
+                                            rn_desc_bytes (&param->desc)),
+                     param, error);
 }
 
 /* No picture is worth the end of a training. */
@@ -115,26 +170,30 @@ evaluate (RnTask *task, const RnEvalOptions *options, RnEvaluation *result, GErr
 }
 
 static void
-add_tensors (RnTask *task, RnSafetensorsWriter *writer, gboolean with_optimizer)
+add_tensors (RnTask *task, RnSafetensorsWriter *writer, guint what)
 {
   rn_params_add_to (rn_programs_params (programs (task)), rn_programs_device (programs (task)),
-                    with_optimizer, writer);
+                    (what & RN_TENSORS_OPTIMIZER) != 0, writer);
 }
 
 static gboolean
-load_tensors (RnTask *task, const RnSafetensors *file, gboolean *has_optimizer, GError **error)
+load_tensors (RnTask *task, const RnSafetensors *file, guint *found, GError **error)
 {
+  gboolean has_optimizer;
   RnParamSet *params = rn_programs_params (programs (task));
   RnDevice *device = rn_programs_device (programs (task));
   g_autoptr (RnWeights) weights = rn_weights_from_safetensors (file, error);
-  return weights != NULL && rn_job_load_weights (((TrainTask *) task)->job, weights, error)
-         && rn_params_load_momentum (params, device, file, has_optimizer, error);
+  if (weights == NULL || !rn_job_load_weights (((TrainTask *) task)->job, weights, error)
+      || !rn_params_load_momentum (params, device, file, &has_optimizer, error))
+    return FALSE;
+  *found = has_optimizer ? RN_TENSORS_OPTIMIZER : 0;
+  return TRUE;
 }
 
 #define COMMON_VTBL                                                                                       \
   .seek = seek, .next = next, .release = release, .forward = forward, .loss = loss, .backward = backward, \
-  .zero_grads = zero_grads, .grad_norm = grad_norm, .update = update, .add_tensors = add_tensors,         \
-  .load_tensors = load_tensors
+  .zero_grads = zero_grads, .grad_stats = grad_stats, .update = update, .read_param = read_param,         \
+  .read_grad = read_grad, .write_grad = write_grad, .add_tensors = add_tensors, .load_tensors = load_tensors
 
 static const RnTaskVtbl vtbl = { COMMON_VTBL };
 static const RnTaskVtbl vtbl_with_evaluation = { COMMON_VTBL, .evaluate = evaluate };
@@ -142,21 +201,40 @@ static const RnTaskVtbl vtbl_with_evaluation = { COMMON_VTBL, .evaluate = evalua
 static GArray *
 distinct_lr_mults (RnParamSet *params, const RnOptimizer *optimizer)
 {
-  GArray *mults = g_array_new (FALSE, FALSE, sizeof (float));
+  GArray *mults = g_array_new (FALSE, FALSE, sizeof (double));
 
   for (int i = 0; i < rn_param_set_size (params); i++)
     {
       const RnParam *param = rn_param_set_get (params, i);
       if (param->kind != RN_PARAM_WEIGHT || !param->trainable)
         continue;
-      float mult = rn_optimizer_multipliers (optimizer, param).lr_mult;
+      double mult = (double) rn_optimizer_multipliers (optimizer, param).lr_mult;
       gboolean is_known = FALSE;
       for (guint k = 0; k < mults->len; k++)
-        is_known |= g_array_index (mults, float, k) == mult;
+        is_known |= g_array_index (mults, double, k) == mult;
       if (!is_known)
         g_array_append_val (mults, mult);
     }
+  if (mults->len == 0) /* all is frozen */
+    {
+      double one = 1;
+      g_array_append_val (mults, one);
+    }
   return mults;
+}
+
+static GArray *
+describe_params (const RnParamSet *params)
+{
+  GArray *described = g_array_new (FALSE, FALSE, sizeof (RnTaskParam));
+
+  for (int i = 0; i < rn_param_set_size (params); i++)
+    {
+      const RnParam *param = rn_param_set_get (params, i);
+      RnTaskParam entry = { param->name, &param->desc, param->trainable };
+      g_array_append_val (described, entry);
+    }
+  return described;
 }
 
 RnTask *
@@ -166,6 +244,8 @@ rn_train_task_new (RnJob *job, const RnOptimizer *optimizer, GError **error)
   RnTask *task = &self->task;
 
   self->job = job;
+  self->optimizer = optimizer;
+  self->params = describe_params (rn_programs_params (job->programs));
   self->lr_mults = distinct_lr_mults (rn_programs_params (job->programs), optimizer);
   self->train = rn_job_loader (job, RN_SPLIT_TRAIN, error);
   gboolean is_ok = self->train != NULL;
@@ -188,8 +268,10 @@ rn_train_task_new (RnJob *job, const RnOptimizer *optimizer, GError **error)
   task->class_names = rn_dataset_class_names (job->datasets[RN_SPLIT_TRAIN]);
   task->loss_names = rn_model_loss_names (job->model);
   task->device = job->device->description;
-  task->lr_mults = (const float *) (gconstpointer) self->lr_mults->data;
-  task->n_lr_mults = self->lr_mults->len;
+  task->lr_mults = (const double *) (gconstpointer) self->lr_mults->data;
+  task->n_groups = self->lr_mults->len;
+  task->params = (const RnTaskParam *) (gconstpointer) self->params->data;
+  task->n_params = self->params->len;
   return task;
 }
 
@@ -203,6 +285,7 @@ rn_train_task_free (RnTask *task)
   g_clear_pointer (&self->train, rn_loader_free);
   g_clear_pointer (&self->val, rn_loader_free);
   g_array_unref (self->lr_mults);
+  g_array_unref (self->params);
   g_free (self);
 }
 

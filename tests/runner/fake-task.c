@@ -19,7 +19,7 @@ trace (FakeTask *fake, const char *what)
 }
 
 static void
-seek (RnTask *task, guint64 epoch, gint64 first_batch)
+seek (RnTask *task, RnTaskData data, guint64 epoch, gint64 first_batch)
 {
   FakeTask *fake = (FakeTask *) task;
   fake->epoch = epoch;
@@ -27,14 +27,14 @@ seek (RnTask *task, guint64 epoch, gint64 first_batch)
 }
 
 static const RnBatch *
-next (RnTask *task, GError **error)
+next (RnTask *task, RnTaskData data, GError **error)
 {
   FakeTask *fake = (FakeTask *) task;
   return fake->next++ < task->epoch_length ? &fake->batch : NULL;
 }
 
 static void
-release (RnTask *task, const RnBatch *batch)
+release (RnTask *task, RnTaskData data, const RnBatch *batch)
 {
   g_assert_true (batch == &((FakeTask *) task)->batch);
 }
@@ -47,9 +47,10 @@ target (const FakeTask *fake, int i)
 }
 
 static gboolean
-forward (RnTask *task, const RnBatch *batch, float grad_scale, GError **error)
+forward (RnTask *task, const RnBatch *batch, RnMode mode, float grad_scale, GError **error)
 {
   trace ((FakeTask *) task, "forward");
+  ((FakeTask *) task)->grad_scale = grad_scale;
   return TRUE;
 }
 
@@ -72,7 +73,7 @@ backward (RnTask *task, GError **error)
   FakeTask *fake = (FakeTask *) task;
   trace (fake, "backward");
   for (int i = 0; i < FAKE_N; i++)
-    fake->grads[i] += fake->w[i] - target (fake, i);
+    fake->grads[i] += (fake->w[i] - target (fake, i)) * fake->grad_scale;
   return TRUE;
 }
 
@@ -86,30 +87,107 @@ zero_grads (RnTask *task, GError **error)
 }
 
 static gboolean
-grad_norm (RnTask *task, double *norm, GError **error)
+grad_stats (RnTask *task, double norm_type, RnGradStats *stats, GError **error)
 {
   FakeTask *fake = (FakeTask *) task;
-  double sum = 0;
+  double sum = 0, largest = 0;
   trace (fake, "norm");
   for (int i = 0; i < FAKE_N; i++)
-    sum += (double) fake->grads[i] * (double) fake->grads[i];
-  *norm = fake->grad_norm > 0 ? fake->grad_norm : sqrt (sum);
+    {
+      double a = fabs ((double) fake->grads[i]);
+      sum += pow (a, norm_type);
+      largest = a <= largest ? largest : a; /* NaN stays */
+    }
+  stats->norm = fake->grad_norm > 0 ? fake->grad_norm
+                : isinf (norm_type) ? largest
+                                    : pow (sum, 1 / norm_type);
+  stats->max_abs = largest;
   return TRUE;
 }
 
 static gboolean
-update (RnTask *task, const RnUpdate *step, GError **error)
+update (RnTask *task, const RnTaskUpdate *step, GError **error)
 {
   FakeTask *fake = (FakeTask *) task;
   if (fake->trace != NULL)
-    g_string_append_printf (fake->trace, " update(%g%s)", step->grad_multiplier, step->first ? ",first" : "");
+    g_string_append_printf (fake->trace, " update(%g%s)", step->grad_multiplier,
+                            step->is_first ? ",first" : "");
   for (int i = 0; i < FAKE_N; i++)
     {
-      float d = fake->grads[i] * (float) step->grad_multiplier + (float) step->weight_decay * fake->w[i];
-      fake->momentum[i] = step->first ? d : (float) step->momentum * fake->momentum[i] + d;
-      fake->w[i] -= (float) step->lr * fake->momentum[i];
+      float d = fake->grads[i] * (float) step->grad_multiplier, limit = (float) step->clip_value;
+      if (limit > 0)
+        d = CLAMP (d, -limit, limit);
+      fake->momentum[i] = step->is_first ? d : (float) step->momentum * fake->momentum[i] + d;
+      fake->w[i] -= (float) step->lrs[0] * fake->momentum[i];
     }
   return TRUE;
+}
+
+static gboolean
+update_ema (RnTask *task, double momentum, gboolean with_buffers, GError **error)
+{
+  FakeTask *fake = (FakeTask *) task;
+  for (int i = 0; i < FAKE_N; i++)
+    fake->ema[i] += (float) momentum * (fake->w[i] - fake->ema[i]);
+  return TRUE;
+}
+
+static gboolean
+swap_ema (RnTask *task, GError **error)
+{
+  FakeTask *fake = (FakeTask *) task;
+  trace (fake, "swap");
+  for (int i = 0; i < FAKE_N; i++)
+    {
+      float w = fake->w[i];
+      fake->w[i] = fake->ema[i];
+      fake->ema[i] = w;
+    }
+  return TRUE;
+}
+
+static gboolean
+read_param (RnTask *task, guint param, float *values, GError **error)
+{
+  memcpy (values, ((FakeTask *) task)->w, sizeof (float) * FAKE_N);
+  return TRUE;
+}
+
+static gboolean
+read_grad (RnTask *task, guint param, float *values, GError **error)
+{
+  memcpy (values, ((FakeTask *) task)->grads, sizeof (float) * FAKE_N);
+  return TRUE;
+}
+
+static gboolean
+write_grad (RnTask *task, guint param, const float *values, GError **error)
+{
+  memcpy (((FakeTask *) task)->grads, values, sizeof (float) * FAKE_N);
+  return TRUE;
+}
+
+static char **
+unreached_params (RnTask *task)
+{
+  static const char *const none[] = { NULL };
+  return g_strdupv ((char **) none);
+}
+
+static gboolean
+find_non_finite (RnTask *task, const RnBatch *batch, char **where, GError **error)
+{
+  *where = NULL;
+  for (int i = 0; i < FAKE_N; i++)
+    if (!isfinite (((FakeTask *) task)->w[i]))
+      *where = g_strdup ("w");
+  return TRUE;
+}
+
+static void
+empty_cache (RnTask *task)
+{
+  trace ((FakeTask *) task, "empty_cache");
 }
 
 static gboolean
@@ -144,24 +222,37 @@ read_floats (gpointer source, gsize offset, void *dst, gsize size, GError **erro
 }
 
 static void
-add_tensors (RnTask *task, RnSafetensorsWriter *writer, gboolean with_optimizer)
+add_tensors (RnTask *task, RnSafetensorsWriter *writer, guint what)
 {
   FakeTask *fake = (FakeTask *) task;
   RnTensorDesc desc = rn_desc_vector (RN_F32, FAKE_N);
   rn_safetensors_writer_add (writer, "w", &desc, read_floats, fake->w, NULL);
-  if (with_optimizer)
+  if (what & RN_TENSORS_OPTIMIZER)
     rn_safetensors_writer_add (writer, "momentum/w", &desc, read_floats, fake->momentum, NULL);
+  if (what & RN_TENSORS_PENDING)
+    rn_safetensors_writer_add (writer, "pending/w", &desc, read_floats, fake->grads, NULL);
+  if (what & RN_TENSORS_EMA)
+    rn_safetensors_writer_add (writer, "ema/w", &desc, read_floats, fake->ema, NULL);
+}
+
+static guint
+load (const RnSafetensors *file, const char *name, float *values, guint what)
+{
+  const RnStoredTensor *tensor = rn_safetensors_find (file, name);
+  if (tensor == NULL)
+    return 0;
+  memcpy (values, tensor->data, sizeof (float) * FAKE_N);
+  return what;
 }
 
 static gboolean
-load_tensors (RnTask *task, const RnSafetensors *file, gboolean *has_optimizer, GError **error)
+load_tensors (RnTask *task, const RnSafetensors *file, guint *found, GError **error)
 {
   FakeTask *fake = (FakeTask *) task;
-  const RnStoredTensor *momentum = rn_safetensors_find (file, "momentum/w");
-  memcpy (fake->w, rn_safetensors_find (file, "w")->data, sizeof fake->w);
-  if (momentum != NULL)
-    memcpy (fake->momentum, momentum->data, sizeof fake->momentum);
-  *has_optimizer = momentum != NULL;
+  load (file, "w", fake->w, 0);
+  *found = load (file, "momentum/w", fake->momentum, RN_TENSORS_OPTIMIZER)
+           | load (file, "pending/w", fake->grads, RN_TENSORS_PENDING)
+           | load (file, "ema/w", fake->ema, RN_TENSORS_EMA);
   return TRUE;
 }
 
@@ -170,7 +261,9 @@ fake_task_init (FakeTask *fake, gint64 epoch_length)
 {
   static const char *const classes[] = { "thing", NULL };
   static const char *const losses[] = { "loss_cls", "loss_bbox", NULL };
-  static const float mults[] = { 1 };
+  static const double mults[] = { 1 };
+  static const RnTensorDesc w_desc = { RN_F32, 1, { FAKE_N }, 1 };
+  static const RnTaskParam params[] = { { "w", &w_desc, TRUE } };
 
   memset (fake, 0, sizeof *fake);
   fake->vtbl = (RnTaskVtbl){ .seek = seek,
@@ -180,8 +273,16 @@ fake_task_init (FakeTask *fake, gint64 epoch_length)
                              .loss = loss,
                              .backward = backward,
                              .zero_grads = zero_grads,
-                             .grad_norm = grad_norm,
+                             .grad_stats = grad_stats,
                              .update = update,
+                             .update_ema = update_ema,
+                             .swap_ema = swap_ema,
+                             .read_param = read_param,
+                             .read_grad = read_grad,
+                             .write_grad = write_grad,
+                             .unreached_params = unreached_params,
+                             .find_non_finite = find_non_finite,
+                             .empty_cache = empty_cache,
                              .evaluate = evaluate,
                              .add_tensors = add_tensors,
                              .load_tensors = load_tensors };
@@ -194,7 +295,9 @@ fake_task_init (FakeTask *fake, gint64 epoch_length)
                          .loss_names = losses,
                          .device = "fake",
                          .lr_mults = mults,
-                         .n_lr_mults = 1 };
+                         .n_groups = 1,
+                         .params = params,
+                         .n_params = G_N_ELEMENTS (params) };
 }
 
 void

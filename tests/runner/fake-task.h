@@ -24,7 +24,8 @@ typedef struct
   RnTask task;     /* first */
   RnTaskVtbl vtbl; /* a copy, so that a test may take evaluation away */
   RnBatch batch;
-  float w[FAKE_N], momentum[FAKE_N], grads[FAKE_N];
+  float w[FAKE_N], momentum[FAKE_N], grads[FAKE_N], ema[FAKE_N];
+  float grad_scale;
   double grad_norm; /* given instead of the real one when above 0 */
   guint64 epoch;
   gint64 next;          /* batch of the epoch */

@@ -1,0 +1,296 @@
+/* engine-api.c: engine.h: the handles that the built-in hooks turn. */
+#define G_LOG_DOMAIN "rn-runner"
+#include "config.h"
+
+#include "runner/runner-private.h"
+
+#include "runner/base/log.h"
+#include "runner/process-memory.h"
+
+#include <math.h>
+
+/* ---- Optimizer ---- */
+
+double
+rn_runner_base_lr (const RnRunner *runner)
+{
+  return rn_optimizer_lr (runner->optimizer);
+}
+
+double
+rn_runner_base_momentum (const RnRunner *runner)
+{
+  return rn_optimizer_momentum (runner->optimizer);
+}
+
+guint
+rn_runner_n_groups (const RnRunner *runner)
+{
+  return runner->task->n_groups;
+}
+
+double
+rn_runner_group_base_lr (const RnRunner *runner, guint group)
+{
+  g_return_val_if_fail (group < runner->task->n_groups, NAN);
+  return rn_optimizer_lr (runner->optimizer) * runner->task->lr_mults[group];
+}
+
+double
+rn_runner_group_lr (const RnRunner *runner, guint group)
+{
+  g_return_val_if_fail (group < runner->task->n_groups, NAN);
+  return runner->lrs[group];
+}
+
+void
+rn_runner_set_group_lr (RnRunner *runner, guint group, double lr)
+{
+  g_return_if_fail (group < runner->task->n_groups);
+  runner->lrs[group] = lr;
+}
+
+void
+rn_runner_set_grad_scale (RnRunner *runner, float scale)
+{
+  g_return_if_fail (runner->stage == RN_STAGE_BEFORE_TRAIN_ITER);
+  runner->grad_scale = scale;
+}
+
+gboolean
+rn_runner_zero_grads (RnRunner *runner, GError **error)
+{
+  return runner->task->vtbl->zero_grads (runner->task, error);
+}
+
+static double
+seconds_since (gint64 start)
+{
+  return (double) (g_get_monotonic_time () - start) / 1e6;
+}
+
+gboolean
+rn_runner_backward (RnRunner *runner, GError **error)
+{
+  gint64 start = g_get_monotonic_time ();
+
+  runner->is_backward_done = TRUE;
+  if (!runner->task->vtbl->backward (runner->task, error))
+    return FALSE;
+  rn_runner_log (runner, "backward_time", seconds_since (start));
+  return TRUE;
+}
+
+void
+rn_runner_set_window_open (RnRunner *runner, gboolean is_open)
+{
+  runner->is_window_open = is_open;
+}
+
+gboolean
+rn_runner_is_window_open (const RnRunner *runner)
+{
+  return runner->is_window_open;
+}
+
+gboolean
+rn_runner_call_before_step (RnRunner *runner, double multiplier, GError **error)
+{
+  RnStage stage = runner->stage;
+
+  runner->stage = RN_STAGE_BEFORE_STEP;
+  runner->has_step_grads = TRUE;
+  runner->grad_multiplier = multiplier;
+  gboolean is_ok = rn_hook_list_call (runner->hooks, RN_STAGE_BEFORE_STEP, runner, error);
+  runner->stage = stage;
+  return is_ok;
+}
+
+gboolean
+rn_runner_grad_stats (RnRunner *runner, double norm_type, RnGradStats *stats, GError **error)
+{
+  return runner->task->vtbl->grad_stats (runner->task, norm_type, stats, error);
+}
+
+gboolean
+rn_runner_step (RnRunner *runner, double grad_multiplier, double clip_value, GError **error)
+{
+  gint64 start = g_get_monotonic_time ();
+  RnTaskUpdate update = {
+    .lrs = runner->lrs,
+    .momentum = runner->momentum,
+    .grad_multiplier = grad_multiplier,
+    .clip_value = clip_value,
+    .n_steps = runner->now.opt_step,
+    .is_first = !runner->has_optimizer_state,
+  };
+  if (!runner->task->vtbl->update (runner->task, &update, error))
+    return FALSE;
+  runner->has_optimizer_state = TRUE;
+  runner->now.opt_step++;
+  rn_runner_log (runner, "step_time", seconds_since (start));
+  return TRUE;
+}
+
+char **
+rn_runner_unreached_params (const RnRunner *runner)
+{
+  return runner->task->vtbl->unreached_params (runner->task);
+}
+
+gboolean
+rn_runner_has_live_batch_norm (const RnRunner *runner)
+{
+  return runner->task->has_live_batch_norm;
+}
+
+/* ---- Running mean of the weights ---- */
+
+gboolean
+rn_runner_update_ema (RnRunner *runner, double momentum, gboolean with_buffers, GError **error)
+{
+  return runner->task->vtbl->update_ema (runner->task, momentum, with_buffers, error);
+}
+
+gboolean
+rn_runner_has_loaded_ema (const RnRunner *runner)
+{
+  return runner->has_loaded_ema;
+}
+
+void
+rn_runner_use_ema (RnRunner *runner, gboolean use)
+{
+  runner->uses_ema = use;
+}
+
+/* ---- Looking inside ---- */
+
+gboolean
+rn_runner_find_non_finite (RnRunner *runner, char **where, GError **error)
+{
+  g_return_val_if_fail (runner->batch != NULL && !runner->is_backward_done, FALSE);
+  return runner->task->vtbl->find_non_finite (runner->task, runner->batch, where, error);
+}
+
+void
+rn_runner_empty_cache (RnRunner *runner)
+{
+  runner->task->vtbl->empty_cache (runner->task);
+}
+
+/* ---- Evaluation ---- */
+
+gboolean
+rn_runner_can_evaluate (const RnRunner *runner)
+{
+  return runner->task->vtbl->evaluate != NULL;
+}
+
+gboolean
+rn_runner_evaluate (RnRunner *runner, const RnEvalOptions *options, RnEvaluation *result, GError **error)
+{
+  RnTask *task = runner->task;
+
+  g_return_val_if_fail (rn_runner_can_evaluate (runner), FALSE);
+  if (!runner->uses_ema)
+    return task->vtbl->evaluate (task, options, result, error);
+  if (!task->vtbl->swap_ema (task, error))
+    return FALSE;
+  gboolean is_ok = task->vtbl->evaluate (task, options, result, error);
+  /* Back in any case; the first failure is the one to tell. */
+  return task->vtbl->swap_ema (task, is_ok ? error : NULL) && is_ok;
+}
+
+int
+rn_runner_num_classes (const RnRunner *runner)
+{
+  return runner->task->num_classes;
+}
+
+/* ---- Checkpoints and log ---- */
+
+void
+rn_runner_request_checkpoint (RnRunner *runner, RnHook *hook, const RnCheckpointRequest *request)
+{
+  RnPendingCheckpoint *pending = g_new0 (RnPendingCheckpoint, 1);
+
+  pending->hook = hook;
+  pending->stage = runner->stage;
+  pending->request = *request;
+  pending->request.dir = g_strdup (request->dir);
+  pending->request.name = g_strdup (request->name);
+  pending->request.replaces = g_strdup (request->replaces);
+  g_ptr_array_add (runner->pending, pending);
+}
+
+gint64
+rn_runner_log_interval (const RnRunner *runner)
+{
+  return runner->log_interval;
+}
+
+void
+rn_runner_reserve_log (RnRunner *runner, gint64 n_iters)
+{
+  rn_log_buffer_reserve (runner->log, n_iters);
+}
+
+void
+rn_runner_foreach_log (const RnRunner *runner, gint64 n_iters, RnLogFunc func, gpointer user_data)
+{
+  /* The running iteration counts. */
+  rn_log_buffer_foreach (runner->log, runner->now.iter + 1, n_iters, func, user_data);
+}
+
+RnRecord *
+rn_runner_describe (const RnRunner *runner)
+{
+  RnRecord *record = rn_record_new ();
+  g_autofree char *classes = g_strjoinv (", ", (char **) runner->task->class_names);
+
+  rn_record_set_string (record, "mode", "meta");
+  rn_record_set_int (record, "schema", 1);
+  rn_record_set_string (record, "version", PACKAGE_VERSION);
+  rn_record_set_string (record, "started", runner->timestamp);
+  rn_record_set_string (record, "device", runner->task->device);
+  rn_record_set_int (record, "seed", (gint64) runner->task->seed);
+  rn_record_set_int (record, "iter", runner->now.iter); /* more than 0: a resumed run */
+  rn_record_set_int (record, "max_iters", runner->max_iters);
+  rn_record_set_int (record, "epoch_length", runner->task->epoch_length);
+  rn_record_set_int (record, "batch_size", runner->task->batch_size);
+  rn_record_set_string (record, "classes", classes);
+  rn_record_set_string (record, "config", runner->config_text);
+  return record;
+}
+
+const char *
+rn_runner_timestamp (const RnRunner *runner)
+{
+  return runner->timestamp;
+}
+
+void
+rn_runner_memory (const RnRunner *runner, guint64 *current, guint64 *peak)
+{
+  rn_process_memory (current, peak);
+}
+
+void
+rn_runner_show_status (RnRunner *runner, const char *text)
+{
+  rn_log_set_status (text);
+}
+
+void
+rn_runner_put_scores (RnRunner *runner, RnRecord *scores)
+{
+  rn_record_free (runner->scores);
+  runner->scores = scores;
+}
+
+const RnRecord *
+rn_runner_scores (const RnRunner *runner)
+{
+  return runner->scores;
+}
