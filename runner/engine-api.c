@@ -5,6 +5,7 @@
 #include "runner/runner-private.h"
 
 #include "runner/base/log.h"
+#include "runner/crc32c.h"
 #include "runner/process-memory.h"
 
 #include <math.h>
@@ -142,6 +143,25 @@ gboolean
 rn_runner_has_live_batch_norm (const RnRunner *runner)
 {
   return runner->task->has_live_batch_norm;
+}
+
+gint64
+rn_runner_schedule_now (const RnRunner *runner)
+{
+  return runner->total_steps > 0 ? runner->now.opt_step : runner->now.iter;
+}
+
+gint64
+rn_runner_schedule_total (const RnRunner *runner)
+{
+  return runner->total_steps > 0 ? runner->total_steps : runner->max_iters;
+}
+
+void
+rn_runner_set_schedule (RnRunner *runner, gint64 total_steps)
+{
+  g_return_if_fail (total_steps > 0);
+  runner->total_steps = total_steps;
 }
 
 /* ---- Running mean of the weights ---- */
@@ -293,4 +313,24 @@ const RnRecord *
 rn_runner_scores (const RnRunner *runner)
 {
   return runner->scores;
+}
+
+/* ---- Where the run came from, and the machine ---- */
+
+const char *
+rn_runner_resumed_from (const RnRunner *runner)
+{
+  return runner->resumed_from;
+}
+
+double
+rn_runner_grad_factor (const RnRunner *runner)
+{
+  return (double) runner->grad_scale * runner->loss_weight;
+}
+
+guint32
+rn_checksum (gconstpointer data, gsize size)
+{
+  return rn_crc32c (0, data, size);
 }

@@ -47,6 +47,13 @@ RN_API char **rn_runner_unreached_params (const RnRunner *runner);
 /* Does a batch norm take its statistics from the batch? */
 RN_API gboolean rn_runner_has_live_batch_norm (const RnRunner *runner);
 
+/* Where schedules of the learning rate stand and end, in iterations; in optimizer steps after
+ * rn_runner_set_schedule, which `schedule_by: step` of an optimizer hook calls in its init. */
+RN_API gint64 rn_runner_schedule_now (const RnRunner *runner);
+RN_API gint64 rn_runner_schedule_total (const RnRunner *runner);
+/* @total_steps: that the whole run has, at least 1. */
+RN_API void rn_runner_set_schedule (RnRunner *runner, gint64 total_steps);
+
 /* ---- Running mean of the weights; hooks with RN_NEEDS_EMA ---- */
 
 /* mean += @momentum * (weights - mean), buffers included if @with_buffers, else copied. 1 starts it. */
@@ -192,6 +199,56 @@ RN_API void rn_runner_show_status (RnRunner *runner, const char *text);
 /* An evaluation's result, for the loggers, which come later in the same stage. @scores: (transfer full) */
 RN_API void rn_runner_put_scores (RnRunner *runner, RnRecord *scores);
 RN_API const RnRecord *rn_runner_scores (const RnRunner *runner); /* (nullable) of this stage; lent */
+
+/* ---- Where the run came from, and the machine ---- */
+
+/* Path of the checkpoint that the run was resumed from; NULL: it began at the beginning. Lent. */
+RN_API const char *rn_runner_resumed_from (const RnRunner *runner);
+/* Factor of all gradients of this iteration: that of rn_runner_set_grad_scale times the loss weight. */
+RN_API double rn_runner_grad_factor (const RnRunner *runner);
+
+/* Bytes; all 0 where the system does not say. */
+typedef struct
+{
+  guint64 total, available; /* what programs may still take without swapping; of the machine */
+  guint64 swap_total, swap_free;
+} RnSystemMemory;
+RN_API void rn_system_memory (RnSystemMemory *memory);
+
+/* CRC-32C (RFC 3720, appendix B.4) of @size bytes. */
+RN_API guint32 rn_checksum (gconstpointer data, gsize size);
+
+/* ---- Trace: where the time goes. One at a time in a process. ---- */
+
+#define RN_TRACE_MAX_EVENTS 10000000
+
+typedef struct
+{
+  gint64 max_events; /* 1 to RN_TRACE_MAX_EVENTS; further ones are counted and dropped */
+  gboolean shapes;   /* of ops */
+  gboolean memory;   /* a counter of the arena's bytes in use, at every op */
+} RnTraceOptions;
+
+/* Begins to record. FALSE: there is a trace already. */
+RN_API gboolean rn_trace_start (const RnTraceOptions *options);
+/* A moment, and a number over time; nothing happens while no trace is recorded. */
+RN_API void rn_trace_mark (const char *name);
+RN_API void rn_trace_count (const char *name, double value);
+/* Ends the recording; what was recorded stays until rn_trace_clear. Gives the number of dropped events. */
+RN_API gint64 rn_trace_stop (void);
+/* After a stop. Strict JSON in the form of Chrome's trace viewer. Replaces the file in one step. */
+RN_API gboolean rn_trace_write (const char *path, GError **error);
+
+typedef enum
+{
+  RN_TRACE_BY_TOTAL,
+  RN_TRACE_BY_MEAN,
+  RN_TRACE_BY_COUNT,
+} RnTraceOrder;
+
+/* After a stop: the ops that took longest, a line each. (transfer full) */
+RN_API char *rn_trace_table (RnTraceOrder order, guint max_rows);
+RN_API void rn_trace_clear (void);
 
 G_END_DECLS
 

@@ -29,6 +29,7 @@ struct _RnRunner
   gboolean is_by_epoch;
   gint64 max_epochs, max_iters;
   char *work_dir, *config_text, *timestamp;
+  char *resumed_from; /* (nullable) path of a checkpoint */
   const RnOptimizer *optimizer;
 
   RnHookList *hooks;
@@ -45,6 +46,7 @@ struct _RnRunner
   double loss_weight;
   double *lrs; /* [groups] */
   double momentum;
+  gint64 total_steps;           /* schedules count steps, to this number; 0: they count iterations */
   double grad_multiplier;       /* of the gradients of this step */
   gboolean is_backward_done;    /* in this iteration: its activations are gone */
   gboolean has_step_grads;      /* in this iteration: the gradients of a step are complete */
