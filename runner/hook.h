@@ -128,11 +128,52 @@ struct _RnHookDesc
 };
 
 /* Defines the descriptor rn_hook_desc_IDENT of a hook whose struct is @Struct. */
-#define RN_HOOK_DEFINE(ident, Struct, ...)                                                                \
+#define RN_HOOK_DESC(ident, Struct, ...)                                                                  \
   extern const RnHookDesc rn_hook_desc_##ident;                                                           \
   const RnHookDesc rn_hook_desc_##ident = {                                                               \
     .abi = RN_HOOK_ABI, .struct_size = sizeof (RnHookDesc), .instance_size = sizeof (Struct), __VA_ARGS__ \
   }
+
+/* Lists the hooks of a plugin, for the program that loads it: RN_PLUGIN_HOOKS (&rn_hook_desc_a,
+ * &rn_hook_desc_b); once a plugin. NULL alone: it has closures only. */
+#define RN_PLUGIN_HOOKS(...)                                                  \
+  G_BEGIN_DECLS                                                               \
+  RN_API const RnHookDesc *const *rn_plugin_query_1 (void);                   \
+  const RnHookDesc *const *rn_plugin_query_1 (void)                           \
+  {                                                                           \
+    static const RnHookDesc *const rn_plugin_hooks[] = { __VA_ARGS__, NULL }; \
+    return rn_plugin_hooks;                                                   \
+  }                                                                           \
+  G_END_DECLS                                                                 \
+  typedef int rn_plugin_end_1
+
+/*
+ * Both: the plugin of one hook. A plugin of several has an RN_HOOK_DESC for each and one RN_PLUGIN_HOOKS.
+ * With RN_HOOK_BUILTIN defined it is RN_HOOK_DESC alone: the program lists its own hooks itself.
+ */
+#ifdef RN_HOOK_BUILTIN
+  #define RN_HOOK_DEFINE(ident, Struct, ...) RN_HOOK_DESC (ident, Struct, __VA_ARGS__)
+#else
+  #define RN_HOOK_DEFINE(ident, Struct, ...)   \
+    RN_HOOK_DESC (ident, Struct, __VA_ARGS__); \
+    RN_PLUGIN_HOOKS (&rn_hook_desc_##ident)
+#endif
+
+/*
+ * A function for ClosureHook, `{type: ClosureHook, stage: after_train_epoch, fn: say_hello}`:
+ *
+ * |[
+ *   RN_CLOSURE_DEFINE (say_hello) (RnRunner *runner, GError **error) { ... return TRUE; }
+ * ]|
+ */
+typedef gboolean (*RnClosureFunc) (RnRunner *runner, GError **error);
+#define RN_CLOSURE_DEFINE(ident)                            \
+  static gboolean ident (RnRunner *runner, GError **error); \
+  G_BEGIN_DECLS                                             \
+  RN_API extern const RnClosureFunc rn_closure_##ident;     \
+  const RnClosureFunc rn_closure_##ident = ident;           \
+  G_END_DECLS                                               \
+  static gboolean ident
 
 /* ---- Where the run stands ---- */
 

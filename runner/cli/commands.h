@@ -2,9 +2,14 @@
 #ifndef RUNNER_CLI_COMMANDS_H
 #define RUNNER_CLI_COMMANDS_H
 
+#include <runner/export.h>
+
 /* 0 done, 1 failed, 2 usage or configuration, 3 no such device or it would not fit, 128 + n stopped by signal
  * n. */
 typedef int (*RnCommandFunc) (int argc, char **argv); /* argv[0] is the command's name */
+
+/* The whole program: finds the command and runs it. Returns the exit code. */
+RN_API int rn_cli_main (int argc, char **argv);
 
 int rn_cmd_bench (int argc, char **argv);
 int rn_cmd_browse (int argc, char **argv);

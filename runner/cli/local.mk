@@ -1,4 +1,6 @@
-runner_runner_SOURCES += \
+# The commands are in the library too, so that program and plugins share one copy of everything.
+runner_runner_SOURCES += runner/cli/program.c
+librunner_internal_la_SOURCES += \
   runner/cli/cmd-bench.c \
   runner/cli/cmd-browse.c \
   runner/cli/cmd-config.c \

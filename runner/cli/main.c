@@ -125,7 +125,7 @@ finish_output (int code)
 }
 
 int
-main (int argc, char **argv)
+rn_cli_main (int argc, char **argv)
 {
   /* Only the character type: numbers are read and written with a point in every locale. */
   rn_log_init ();
