@@ -3,14 +3,29 @@
 #include "hooks/builtin.h"
 
 /* A table, not constructors: those are dropped from a static library without a word. */
-#define HOOKS(X)       \
-  X (checkpoint)       \
-  X (eval)             \
-  X (fixed_lr_updater) \
-  X (iter_timer)       \
-  X (num_class_check)  \
-  X (optimizer)        \
-  X (step_lr_updater)  \
+#define HOOKS(X)                 \
+  X (checkpoint)                 \
+  X (cosine_lr_updater)          \
+  X (cosine_momentum_updater)    \
+  X (cosine_restart_lr_updater)  \
+  X (cyclic_lr_updater)          \
+  X (cyclic_momentum_updater)    \
+  X (ema)                        \
+  X (eval)                       \
+  X (exp_lr_updater)             \
+  X (fixed_lr_updater)           \
+  X (flat_cosine_lr_updater)     \
+  X (inv_lr_updater)             \
+  X (iter_timer)                 \
+  X (linear_lr_updater)          \
+  X (linear_momentum_updater)    \
+  X (num_class_check)            \
+  X (one_cycle_lr_updater)       \
+  X (one_cycle_momentum_updater) \
+  X (optimizer)                  \
+  X (poly_lr_updater)            \
+  X (step_lr_updater)            \
+  X (step_momentum_updater)      \
   X (text_logger)
 
 #define DECLARE(ident) extern const RnHookDesc rn_hook_desc_##ident;

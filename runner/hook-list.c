@@ -2,24 +2,17 @@
 
 #include "runner/hook-list.h"
 
-#include "hooks/builtin.h"
 #include "runner/base/error.h"
 #include "runner/base/registry.h"
+#include "runner/base/trace.h"
 #include "runner/config/schema.h"
 #include "runner/record.h"
 
 #include <string.h>
 
-/* A descriptor as the registry keeps it. */
 typedef struct
 {
-  RnComponent component; /* first */
-  RnHookDesc desc;       /* a copy: the author's may be shorter or longer than ours */
-} HookClass;
-
-typedef struct
-{
-  const HookClass *class;
+  const RnHookClass *class;
   RnHook *hook;
   char *label; /* name, made unique: of the state in checkpoints */
   gboolean is_initialised;
@@ -67,46 +60,6 @@ rn_stage_name (RnStage stage)
   return stage_names[stage];
 }
 
-static const RnKeySpec no_keys[] = { RN_KEY_END };
-
-gboolean
-rn_hook_register (const RnHookDesc *desc, GError **error)
-{
-  if (desc->abi >> 16 != RN_HOOK_ABI_MAJOR || desc->abi > RN_HOOK_ABI
-      || desc->struct_size < G_STRUCT_OFFSET (RnHookDesc, before_run)
-      || desc->instance_size < sizeof (RnHook))
-    return rn_hook_error (error, "a hook of ABI %u.%u, this program has %u.%u", desc->abi >> 16,
-                          desc->abi & 0xffff, RN_HOOK_ABI_MAJOR, RN_HOOK_ABI_MINOR);
-
-  HookClass *class = g_new0 (HookClass, 1); /* lives as long as the registry */
-  memcpy (&class->desc, desc, MIN (desc->struct_size, sizeof class->desc));
-  class->component = (RnComponent){
-    .name = desc->name,
-    .summary = desc->summary,
-    .instance_size = desc->instance_size,
-    .keys = desc->keys != NULL ? desc->keys : no_keys,
-  };
-  if (rn_registry_add (rn_registry_family ("hook"), &class->component, error))
-    return TRUE;
-  g_free (class);
-  return FALSE;
-}
-
-void
-rn_hooks_register (void)
-{
-  static gboolean done = FALSE;
-  if (done)
-    return;
-  done = TRUE;
-  for (const RnHookDesc *const *desc = rn_builtin_hooks; *desc != NULL; desc++)
-    {
-      g_autoptr (GError) error = NULL;
-      if (!rn_hook_register (*desc, &error))
-        g_error ("%s: %s", (*desc)->name, error->message); /* a fault of the program: two of one name */
-    }
-}
-
 static void
 slot_free (gpointer data)
 {
@@ -135,25 +88,6 @@ rn_hook_list_free (RnHookList *list)
     g_ptr_array_remove_index (list->slots, list->slots->len - 1);
   g_ptr_array_unref (list->slots);
   g_free (list);
-}
-
-static void
-resolve_calls (Slot *slot)
-{
-  const RnHookDesc *d = &slot->class->desc;
-#define OR(specific, generic) ((specific) != NULL ? (specific) : (generic))
-  slot->calls[RN_STAGE_BEFORE_RUN] = d->before_run;
-  slot->calls[RN_STAGE_BEFORE_TRAIN_EPOCH] = OR (d->before_train_epoch, d->before_epoch);
-  slot->calls[RN_STAGE_BEFORE_TRAIN_ITER] = OR (d->before_train_iter, d->before_iter);
-  slot->calls[RN_STAGE_BEFORE_STEP] = d->before_step;
-  slot->calls[RN_STAGE_AFTER_TRAIN_ITER] = OR (d->after_train_iter, d->after_iter);
-  slot->calls[RN_STAGE_AFTER_TRAIN_EPOCH] = OR (d->after_train_epoch, d->after_epoch);
-  slot->calls[RN_STAGE_BEFORE_VAL_EPOCH] = OR (d->before_val_epoch, d->before_epoch);
-  slot->calls[RN_STAGE_BEFORE_VAL_ITER] = OR (d->before_val_iter, d->before_iter);
-  slot->calls[RN_STAGE_AFTER_VAL_ITER] = OR (d->after_val_iter, d->after_iter);
-  slot->calls[RN_STAGE_AFTER_VAL_EPOCH] = OR (d->after_val_epoch, d->after_epoch);
-  slot->calls[RN_STAGE_AFTER_RUN] = d->after_run;
-#undef OR
 }
 
 static gboolean
@@ -206,13 +140,13 @@ rn_hook_list_add (RnHookList *list, const RnNode *config, const char *deflt_type
     return FALSE;
 
   Slot *slot = g_new0 (Slot, 1);
-  slot->class = (const HookClass *) component;
+  slot->class = (const RnHookClass *) component;
   slot->hook = hook;
   slot->label = make_label (list, component->name);
   hook->desc = &slot->class->desc;
   hook->config = config;
   hook->priority = hook->desc->priority != 0 ? hook->desc->priority : RN_PRIORITY_NORMAL;
-  resolve_calls (slot);
+  rn_hook_desc_calls (hook->desc, slot->calls);
   if (config != NULL && !read_priority (rn_node_get (config, "priority"), &hook->priority, error))
     {
       slot_free (slot);
@@ -224,6 +158,50 @@ rn_hook_list_add (RnHookList *list, const RnNode *config, const char *deflt_type
          && ((const Slot *) g_ptr_array_index (list->slots, place - 1))->hook->priority > hook->priority)
     place--;
   g_ptr_array_insert (list->slots, (gint) place, slot);
+  return TRUE;
+}
+
+/* What a failed function of a hook gives: a cause always, with the hook's name unless the message starts with
+ * a place in the configuration. */
+static void
+propagate (const Slot *slot, GError *cause, GError **error)
+{
+  if (cause == NULL)
+    rn_hook_error (&cause, "failed without saying why");
+  if (g_error_matches (cause, RN_RUN_ERROR, RN_RUN_ERROR_FAILED))
+    g_prefix_error (&cause, "%s: ", slot->class->desc.name);
+  g_propagate_error (error, cause);
+}
+
+guint
+rn_hook_list_needs (const RnHookList *list)
+{
+  guint needs = 0;
+  for (guint i = 0; i < list->slots->len; i++)
+    needs |= ((const Slot *) g_ptr_array_index (list->slots, i))->class->desc.needs;
+  return needs;
+}
+
+gboolean
+rn_hook_list_prepare (RnHookList *list, RnWants *wants, GError **error)
+{
+  wants->needs |= rn_hook_list_needs (list);
+  for (guint i = 0; i < list->slots->len; i++)
+    {
+      const Slot *slot = g_ptr_array_index (list->slots, i);
+      GError *cause = NULL;
+      wants->hook = &slot->class->desc;
+      gboolean is_ok =
+          slot->class->desc.prepare == NULL || slot->class->desc.prepare (slot->hook, wants, &cause);
+      wants->hook = NULL;
+      if (is_ok && wants->fault != NULL)
+        is_ok = rn_hook_error (&cause, "%s", wants->fault);
+      if (!is_ok)
+        {
+          propagate (slot, cause, error);
+          return FALSE;
+        }
+    }
   return TRUE;
 }
 
@@ -239,12 +217,7 @@ rn_hook_list_init (RnHookList *list, RnRunner *runner, GError **error)
       GError *cause = NULL;
       if (slot->class->desc.init != NULL && !slot->class->desc.init (slot->hook, runner, &cause))
         {
-          if (cause == NULL)
-            rn_hook_error (&cause, "failed without saying why");
-          /* An error of the configuration says where it is, and starts with that. */
-          if (g_error_matches (cause, RN_RUN_ERROR, RN_RUN_ERROR_FAILED))
-            g_prefix_error (&cause, "%s: ", slot->class->desc.name);
-          g_propagate_error (error, cause);
+          propagate (slot, cause, error);
           return FALSE;
         }
     }
@@ -258,7 +231,10 @@ call (Slot *slot, RnStage stage, RnRunner *runner, GError **error)
     return TRUE;
 
   GError *cause = NULL;
-  if (slot->calls[stage](slot->hook, runner, &cause))
+  gint64 start = rn_trace_begin ();
+  gboolean is_ok = slot->calls[stage](slot->hook, runner, &cause);
+  rn_trace_end (start, RN_TRACE_HOOK, slot->class->desc.name, stage_names[stage]);
+  if (is_ok)
     return TRUE;
   if (cause == NULL)
     rn_hook_error (&cause, "failed without saying why");

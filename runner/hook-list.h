@@ -3,18 +3,13 @@
 #define RUNNER_HOOK_LIST_H
 
 #include <runner/hook.h>
+#include "runner/hook-class.h"
+#include "runner/hook-wants.h"
 #include "runner/safetensors.h"
 
 G_BEGIN_DECLS
 
 typedef struct _RnHookList RnHookList;
-
-/* Registers the built-in hooks in the family "hook". May be called again. */
-void rn_hooks_register (void);
-
-/* Adds a hook to the family. @desc is copied as far as it goes, its strings and keys are lent for ever.
- * Checks ABI and name. */
-gboolean rn_hook_register (const RnHookDesc *desc, GError **error);
 
 RnHookList *rn_hook_list_new (void);
 /* Clears the hooks, last one first. */
@@ -29,6 +24,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnHookList, rn_hook_list_free)
  */
 gboolean rn_hook_list_add (RnHookList *list, const RnNode *config, const char *deflt_type,
                            const char *const *skip, GError **error);
+
+/* What all hooks need together, RN_NEEDS_* bits. */
+guint rn_hook_list_needs (const RnHookList *list);
+/* prepare of every hook, in order: adds what they want to @wants, and what they need. */
+gboolean rn_hook_list_prepare (RnHookList *list, RnWants *wants, GError **error);
 
 /* init of every hook, in order; each once. */
 gboolean rn_hook_list_init (RnHookList *list, RnRunner *runner, GError **error);

@@ -12,6 +12,7 @@
 #include "datasets/dataset.h"
 #include "datasets/loader.h"
 #include "datasets/sampler.h"
+#include "runner/hook-wants.h"
 #include "runner/programs.h"
 #include "runner/run-config.h"
 
@@ -45,6 +46,7 @@ typedef struct
   RnDataset *datasets[RN_SPLIT_COUNT]; /* NULL until rn_job_open_data */
   RnSampler *samplers[RN_SPLIT_COUNT];
   RnPrograms *programs; /* NULL until rn_job_open_programs */
+  const RnWants *wants; /* (nullable) lent: what hooks want of the programs; set before they are opened */
 } RnJob;
 
 /* @root: (transfer full). Checks the top level and opens the device. */

@@ -13,7 +13,7 @@ librunner_internal_la_SOURCES += \
   runner/infer.c runner/infer.h \
   runner/browse.c runner/browse.h \
   runner/job.c runner/job.h \
-  runner/programs-private.h runner/programs-run.c runner/programs.c runner/programs.h \
+  runner/non-finite.c runner/programs-private.h runner/programs-run.c runner/programs.c runner/programs.h \
   runner/random-batch.c runner/random-batch.h
 librunner_internal_la_SOURCES += \
   runner/checkpoint-list.c runner/checkpoint-list.h \
@@ -24,7 +24,9 @@ librunner_internal_la_SOURCES += \
   runner/eval-table.c \
   runner/evaluate.c runner/evaluate.h \
   runner/hook-api.c \
+  runner/hook-class.c runner/hook-class.h \
   runner/hook-list.c runner/hook-list.h \
+  runner/hook-wants.c runner/hook-wants.h \
   runner/log-buffer.c runner/log-buffer.h \
   runner/loop.c \
   runner/metrics.c \

@@ -133,8 +133,8 @@ build (RnTraining *training, const char *timestamp, gboolean is_resumed, GError 
       || (training->optimizer = make_optimizer (job, error)) == NULL || !read_runner (job, &options, error)
       || (hooks = rn_training_hooks_new (&job->config, &options.log_interval, error)) == NULL
       || (!is_resumed && (training->start = rn_start_weights_new (job->root, error)) == NULL)
-      || !open_parts (training, error)
-      || (training->task = rn_train_task_new (job, training->optimizer, error)) == NULL)
+      || !rn_hook_list_prepare (hooks, training->wants, error) || !open_parts (training, error)
+      || (training->task = rn_train_task_new (job, error)) == NULL)
     return FALSE;
   options.optimizer = training->optimizer;
   options.hooks = g_steal_pointer (&hooks);
@@ -155,6 +155,8 @@ rn_training_new (RnJob *job, const char *timestamp, gboolean is_resumed, GError 
   g_autoptr (RnTraining) training = g_new0 (RnTraining, 1);
 
   training->job = job;
+  training->wants = rn_wants_new ();
+  job->wants = training->wants;
   if (!build (training, timestamp, is_resumed, error))
     return NULL;
   return g_steal_pointer (&training);
@@ -170,5 +172,6 @@ rn_training_free (RnTraining *training)
   rn_start_weights_free (training->start);
   rn_optimizer_free (training->optimizer);
   rn_job_free (training->job);
+  rn_wants_free (training->wants);
   g_free (training);
 }
