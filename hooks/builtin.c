@@ -4,13 +4,17 @@
 
 /* A table, not constructors: those are dropped from a static library without a word. */
 #define HOOKS(X)                 \
+  X (check_invalid_loss)         \
   X (checkpoint)                 \
+  X (closure)                    \
   X (cosine_lr_updater)          \
   X (cosine_momentum_updater)    \
   X (cosine_restart_lr_updater)  \
   X (cyclic_lr_updater)          \
   X (cyclic_momentum_updater)    \
+  X (early_stopping)             \
   X (ema)                        \
+  X (empty_cache)                \
   X (eval)                       \
   X (exp_lr_updater)             \
   X (fixed_lr_updater)           \
@@ -19,13 +23,16 @@
   X (iter_timer)                 \
   X (linear_lr_updater)          \
   X (linear_momentum_updater)    \
+  X (memory_profiler)            \
   X (num_class_check)            \
   X (one_cycle_lr_updater)       \
   X (one_cycle_momentum_updater) \
   X (optimizer)                  \
   X (poly_lr_updater)            \
+  X (profiler)                   \
   X (step_lr_updater)            \
   X (step_momentum_updater)      \
+  X (tensorboard_logger)         \
   X (text_logger)
 
 #define DECLARE(ident) extern const RnHookDesc rn_hook_desc_##ident;

@@ -1,13 +1,26 @@
 librunner_internal_la_SOURCES += \
+  hooks/best.c hooks/best.h \
   hooks/builtin.c hooks/builtin.h \
+  hooks/check-invalid-loss.c \
   hooks/checkpoint.c \
+  hooks/closure.c \
+  hooks/early-stopping.c \
   hooks/ema.c \
+  hooks/empty-cache.c \
+  hooks/eta.c hooks/eta.h \
   hooks/eval.c \
+  hooks/event-file.c hooks/event-file.h \
   hooks/iter-timer.c \
+  hooks/json-log.c hooks/json-log.h \
+  hooks/log-window.c hooks/log-window.h \
   hooks/lr-policy.c hooks/lr-policy.h \
   hooks/lr-updater.c \
+  hooks/memory-profiler.c \
   hooks/momentum-updater.c \
   hooks/num-class-check.c \
   hooks/optimizer.c \
+  hooks/profiler.c \
   hooks/schedule.c hooks/schedule.h \
+  hooks/tensorboard-logger.c \
+  hooks/text-line.c hooks/text-line.h \
   hooks/text-logger.c

@@ -64,6 +64,14 @@ RN_API gboolean rn_runner_has_loaded_ema (const RnRunner *runner);
 /* Evaluations use it from now on, and checkpoints have it as "ema/NAME". */
 RN_API void rn_runner_use_ema (RnRunner *runner, gboolean use);
 
+/* ---- Configuration ---- */
+
+/*
+ * Fills @instance from @map by @keys: for a key of the type RN_KEY_NODE that may be a number, a text or a map.
+ * @keys: without texts and lists, which would be @instance's to free. Errors as those of the hook's own keys.
+ */
+RN_API gboolean rn_node_read (const RnNode *map, const RnKeySpec *keys, gpointer instance, GError **error);
+
 /* ---- Looking inside ---- */
 
 /*
@@ -72,6 +80,14 @@ RN_API void rn_runner_use_ema (RnRunner *runner, gboolean use);
  * before the optimizer hook.
  */
 RN_API gboolean rn_runner_find_non_finite (RnRunner *runner, char **where, GError **error);
+/* What a plugin defines with RN_CLOSURE_DEFINE (@name), or NULL. */
+RN_API RnClosureFunc rn_find_closure (const char *name);
+/* The stages of @hook that its descriptor has functions for are cut down to @stage; in prepare. */
+RN_API void rn_hook_keep_stage (RnHook *hook, RnStage stage);
+/* The number of a stage by its name, "after_train_iter"; RN_STAGE_COUNT if there is none. Names, for hints:
+ * NULL-ended, lent. */
+RN_API RnStage rn_stage_find (const char *name);
+RN_API const char *const *rn_stage_names (void);
 /* Gives memory that is allocated and not used back to the system. */
 RN_API void rn_runner_empty_cache (RnRunner *runner);
 
@@ -113,7 +129,7 @@ typedef struct
   GArray *scores;     /* of RnIouScore, one an IoU threshold, owned; empty without RN_METRIC_MAP */
   double map;         /* mean over the thresholds */
   double *bbox;       /* [RN_BBOX_N_STATS], -1 where there are no such objects; NULL without RN_METRIC_BBOX */
-  double *class_bbox; /* [classes] the first of them for each class; NULL as @bbox is */
+  double *class_bbox; /* [classes] the first of them for each class; NULL as @bbox is, or not to be shown */
   gint64 n_images;
 } RnEvaluation;
 
@@ -175,17 +191,40 @@ typedef struct
  * copied. A failure stops the run in @hook's name.
  */
 RN_API void rn_runner_request_checkpoint (RnRunner *runner, RnHook *hook, const RnCheckpointRequest *request);
+/* FALSE while the loss is not finite: requests are dropped then, with a warning. */
+RN_API gboolean rn_runner_can_save (const RnRunner *runner);
+/* `checkpoint_config.keep_best_k`: best files to keep for hooks that do not say it themselves; else 1. Set in
+ * init. */
+RN_API void rn_runner_set_keep_best (RnRunner *runner, guint n);
+RN_API guint rn_runner_keep_best (const RnRunner *runner);
+/* @out_dir/NAME-OF-WORK-DIR, created if need be: MMCV's meaning of the key `out_dir`. @config: the map with
+ * the key, for errors. NULL with @error. (transfer full) */
+RN_API char *rn_runner_make_out_dir (const RnRunner *runner, const char *out_dir, const RnNode *config,
+                                     GError **error);
 
 /* ---- Log ---- */
 
+/* As rn_runner_log, for a count or a scale: lines show its last value, not the mean. */
+RN_API void rn_runner_log_latest (RnRunner *runner, const char *name, double value);
 /* Of log_config: for loggers without one of their own. */
 RN_API gint64 rn_runner_log_interval (const RnRunner *runner);
 /* What is kept of every logged value; at least @n_iters iterations. Call it in init. */
 RN_API void rn_runner_reserve_log (RnRunner *runner, gint64 n_iters);
-/* Called once for each value of the last @n_iters iterations, with their mean, in the order of first use. */
+/* Called once for each value of the last @n_iters iterations, with their mean, in the order of first use. While
+ * validating: for each value logged since before_val_epoch, with its mean over images, whatever @n_iters. */
 typedef void (*RnLogFunc) (const char *name, double mean, gpointer user_data);
 RN_API void rn_runner_foreach_log (const RnRunner *runner, gint64 n_iters, RnLogFunc func,
                                    gpointer user_data);
+/*
+ * Seconds since the run began: waiting for data, in the passes, in optimizer steps, and in hooks without the
+ * backward passes and steps in them; evaluations and checkpoints count as hooks. Up to this moment.
+ */
+typedef struct
+{
+  double data, forward, backward, step, hooks;
+} RnRunTimes;
+
+RN_API void rn_runner_times (const RnRunner *runner, RnRunTimes *times);
 /* The line that a JSON log of this run starts with: what was run, with what, from where. (transfer full) */
 RN_API RnRecord *rn_runner_describe (const RnRunner *runner);
 /* "20240501_123000": when the run was started; names its log files. Lent. */
@@ -199,6 +238,9 @@ RN_API void rn_runner_show_status (RnRunner *runner, const char *text);
 /* An evaluation's result, for the loggers, which come later in the same stage. @scores: (transfer full) */
 RN_API void rn_runner_put_scores (RnRunner *runner, RnRecord *scores);
 RN_API const RnRecord *rn_runner_scores (const RnRunner *runner); /* (nullable) of this stage; lent */
+/* Names of the scores that evaluations will have, as hooks declared them, NULL-ended. Complete from
+ * before_run on. Lent. */
+RN_API const char *const *rn_runner_score_names (const RnRunner *runner);
 
 /* ---- Where the run came from, and the machine ---- */
 

@@ -2,6 +2,7 @@
 
 #include "runner/hook-list.h"
 
+#include <runner/engine.h>
 #include "runner/base/error.h"
 #include "runner/base/registry.h"
 #include "runner/base/trace.h"
@@ -24,12 +25,12 @@ struct _RnHookList
   GPtrArray *slots; /* of Slot, in order */
 };
 
-static const char *const stage_names[] = {
+static const char *const stage_names[RN_STAGE_COUNT + 1] = {
   "before_run",       "before_train_epoch", "before_train_iter", "before_step",
   "after_train_iter", "after_train_epoch",  "before_val_epoch",  "before_val_iter",
   "after_val_iter",   "after_val_epoch",    "after_run",
 };
-G_STATIC_ASSERT (G_N_ELEMENTS (stage_names) == RN_STAGE_COUNT);
+G_STATIC_ASSERT (RN_STAGE_COUNT == 11);
 
 static const struct
 {
@@ -58,6 +59,32 @@ const char *
 rn_stage_name (RnStage stage)
 {
   return stage_names[stage];
+}
+
+const char *const *
+rn_stage_names (void)
+{
+  return stage_names;
+}
+
+RnStage
+rn_stage_find (const char *name)
+{
+  int stage = 0;
+
+  while (stage < RN_STAGE_COUNT && strcmp (stage_names[stage], name) != 0)
+    stage++;
+  return (RnStage) stage;
+}
+
+void
+rn_hook_keep_stage (RnHook *hook, RnStage stage)
+{
+  Slot *slot = hook->reserved[0];
+
+  for (int i = 0; i < RN_STAGE_COUNT; i++)
+    if (i != (int) stage)
+      slot->calls[i] = NULL;
 }
 
 static void
@@ -146,6 +173,7 @@ rn_hook_list_add (RnHookList *list, const RnNode *config, const char *deflt_type
   hook->desc = &slot->class->desc;
   hook->config = config;
   hook->priority = hook->desc->priority != 0 ? hook->desc->priority : RN_PRIORITY_NORMAL;
+  hook->reserved[0] = slot;
   rn_hook_desc_calls (hook->desc, slot->calls);
   if (config != NULL && !read_priority (rn_node_get (config, "priority"), &hook->priority, error))
     {

@@ -10,11 +10,13 @@
 #include "runner/config/config.h"
 #include "runner/config/schema.h"
 #include "runner/optimizer.h"
+#include "runner/workflow.h"
+#include "runner/plugin.h"
 
 #include <string.h>
 #include <unistd.h>
 
-static const char *const split_names[] = { "train", "val", "test" };
+static const char *const split_names[] = { "train", "val", "test", "val" };
 G_STATIC_ASSERT (G_N_ELEMENTS (split_names) == RN_SPLIT_COUNT);
 
 static const char *const on_error_names[] = { "fail", "skip", NULL };
@@ -61,6 +63,7 @@ rn_job_new (RnNode *root, GError **error)
   job->root = root;
   rn_datasets_register ();
   if (!rn_models_register (error) || !rn_run_config_parse (root, &job->config, error)
+      || !rn_plugins_load (job->config.plugins, error)
       || !rn_keys_parse (data_keys, job->config.data, &job->data, NULL, error))
     return NULL;
   job->device = open_device (&job->config, error);
@@ -73,6 +76,7 @@ rn_job_free (RnJob *job)
   if (!job)
     return;
   g_clear_pointer (&job->programs, rn_programs_free);
+  g_free (job->keep);
   g_clear_pointer (&job->model, rn_model_free);
   for (int split = 0; split < RN_SPLIT_COUNT; split++)
     {
@@ -104,11 +108,48 @@ show_scan (const char *what, int64_t done, int64_t total, gpointer user_data)
 }
 
 gboolean
+rn_job_has_val_loss (const RnJob *job)
+{
+  g_autoptr (GArray) workflow = rn_workflow_parse (job->config.workflow, NULL);
+  return workflow != NULL && rn_workflow_has_val (workflow);
+}
+
+/* The first pipeline in a data set of data sets. Their depth was bounded when they were opened. */
+static const RnNode *
+find_pipeline (const RnNode *dataset)
+{
+  static const char *const inner[] = { "dataset", "datasets" };
+  const RnNode *found = rn_node_get (dataset, "pipeline");
+
+  for (gsize i = 0; found == NULL && i < G_N_ELEMENTS (inner); i++)
+    if (rn_node_get (dataset, inner[i]) != NULL)
+      found = find_pipeline (rn_node_get (dataset, inner[i]));
+  for (guint i = 0; found == NULL && rn_node_kind (dataset) == RN_NODE_LIST && i < rn_node_size (dataset); i++)
+    found = find_pipeline (rn_node_item (dataset, i));
+  return found;
+}
+
+/* Full batches as in training; with validation losses each image once, in order, to be comparable. */
+static RnSampler *
+make_sampler (const RnJob *job, RnSplit split)
+{
+  gboolean is_training = split == RN_SPLIT_TRAIN;
+  int batch_size = is_training || split == RN_SPLIT_VAL_LOSS ? (int) job->data.samples_per_gpu : 1;
+
+  return rn_sampler_new (is_training ? RN_SAMPLER_GROUP : RN_SAMPLER_SEQUENTIAL, job->datasets[split],
+                         batch_size, (guint64) job->config.seed);
+}
+
+gboolean
 rn_job_open_data (RnJob *job, RnSplit split, GError **error)
 {
   if (job->datasets[split])
     return TRUE;
-  const RnNode *nodes[] = { job->data.train, job->data.val, job->data.test };
+  const RnNode *nodes[] = { job->data.train, job->data.val, job->data.test, job->data.val };
+  G_STATIC_ASSERT (G_N_ELEMENTS (nodes) == RN_SPLIT_COUNT);
+  if (!nodes[split] && split == RN_SPLIT_VAL_LOSS)
+    return rn_node_error (job->config.workflow, error,
+                          "there is no data.val for its val; what works: data.val, or [[train, 1]]");
   if (!nodes[split])
     {
       g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_KEY, "%s: there is no data.%s",
@@ -120,7 +161,8 @@ rn_job_open_data (RnJob *job, RnSplit split, GError **error)
     .classes = job->config.classes,
     .class_source = split == RN_SPLIT_TRAIN ? NULL : job->datasets[RN_SPLIT_TRAIN],
     .num_classes = job->model ? rn_model_num_classes (job->model) : 0,
-    .test_mode = split != RN_SPLIT_TRAIN,
+    .test_mode = split != RN_SPLIT_TRAIN && split != RN_SPLIT_VAL_LOSS,
+    .pipeline = split == RN_SPLIT_VAL_LOSS ? find_pipeline (job->data.train) : NULL,
     .on_error = (RnOnError) job->data.on_error,
     .cache_dir = job->config.work_dir,
     .progress = show_scan,
@@ -128,10 +170,7 @@ rn_job_open_data (RnJob *job, RnSplit split, GError **error)
   job->datasets[split] = rn_dataset_new (nodes[split], &options, error);
   if (!job->datasets[split])
     return FALSE;
-  gboolean training = split == RN_SPLIT_TRAIN;
-  job->samplers[split] =
-      rn_sampler_new (training ? RN_SAMPLER_GROUP : RN_SAMPLER_SEQUENTIAL, job->datasets[split],
-                      training ? (int) job->data.samples_per_gpu : 1, (guint64) job->config.seed);
+  job->samplers[split] = make_sampler (job, split);
   return TRUE;
 }
 
@@ -157,9 +196,21 @@ rn_job_loader (RnJob *job, RnSplit split, GError **error)
     .prefetch = (int) job->data.prefetch,
     .seed = (guint64) job->config.seed,
     .on_error = (RnOnError) job->data.on_error,
-    .targets = split == RN_SPLIT_TRAIN ? &targets : NULL,
+    .targets = split == RN_SPLIT_TRAIN || split == RN_SPLIT_VAL_LOSS ? &targets : NULL,
   };
   return rn_loader_new (job->datasets[split], job->samplers[split], &options, error);
+}
+
+/* Batches in order are full but for the last one, and for unreadable images that are left out. */
+static gboolean
+can_have_size (const RnJob *job, RnSplit split, int size)
+{
+  int full = rn_sampler_batch_size (job->samplers[split]);
+  int64_t n = rn_dataset_size (job->datasets[split]);
+
+  if (rn_sampler_kind (job->samplers[split]) != RN_SAMPLER_SEQUENTIAL)
+    return size == full;
+  return (size == full ? n >= full : n % full == size) || (job->data.on_error == RN_ON_ERROR_SKIP && size <= n);
 }
 
 void
@@ -174,11 +225,12 @@ rn_job_add_shapes (RnJob *job, RnSplit split, RnMode mode, GArray *shapes)
     g_message ("%s: sizes are random: batches are padded up to one of %u shape%s", split_names[split], n,
                n == 1 ? "" : "s");
   for (guint i = n; i > 0; i--) /* the largest first: it decides the arena */
-    {
-      RnShape shape = { mode, rn_sampler_batch_size (job->samplers[split]), found[i - 1].height,
-                        found[i - 1].width };
-      g_array_append_val (shapes, shape);
-    }
+    for (int size = rn_sampler_batch_size (job->samplers[split]); size > 0; size--)
+      if (can_have_size (job, split, size))
+        {
+          RnShape shape = { mode, size, found[i - 1].height, found[i - 1].width };
+          g_array_append_val (shapes, shape);
+        }
 }
 
 /* ---- model and programs ---- */
@@ -215,9 +267,7 @@ read_optimizer (const RnJob *job, RnProgramsOptions *options, GError **error)
   g_autoptr (RnOptimizer) optimizer = rn_optimizer_new (job->config.optimizer, error);
   if (optimizer == NULL)
     return FALSE;
-  options->momentum = rn_optimizer_momentum (optimizer) != 0;
-  options->nesterov = rn_optimizer_is_nesterov (optimizer);
-  options->dampening = rn_optimizer_dampening (optimizer);
+  options->rule = rn_optimizer_rule (optimizer);
   return TRUE;
 }
 
@@ -238,6 +288,11 @@ rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gbool
     .plan_cache = (int) job->config.memory.plan_cache,
     .check = check,
   };
+  if (training && job->wants != NULL)
+    {
+      g_free (job->keep);
+      options.passes.keep = job->keep = rn_wants_modules (job->wants);
+    }
   if (training && !read_optimizer (job, &options, error))
     return FALSE;
   job->programs = rn_programs_new (job->model, job->device, &options,

@@ -4,6 +4,16 @@ nodist_rninclude_HEADERS = runner/version.h
 
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = runner/runner-1.pc
+plugindir = $(libdir)/runner-1/plugins
+
+# Where the installed program looks for plugins, and where authors find the .pc file.
+nodist_librunner_internal_la_SOURCES = runner/install-dirs.h
+CLEANFILES += runner/install-dirs.h
+runner/install-dirs.h: Makefile
+	$(AM_V_GEN)$(MKDIR_P) runner && { echo '#define RN_PLUGIN_DIR "$(plugindir)"'; \
+	  echo '#define RN_PKGCONFIG_DIR "$(pkgconfigdir)"'; } > $@.tmp \
+	  && { cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@; }
+runner/plugin.lo runner/new-hook.lo: runner/install-dirs.h
 
 librunner_internal_la_SOURCES += runner/check.c runner/check.h
 librunner_internal_la_SOURCES += \
@@ -13,6 +23,7 @@ librunner_internal_la_SOURCES += \
   runner/infer.c runner/infer.h \
   runner/browse.c runner/browse.h \
   runner/job.c runner/job.h \
+  runner/activations.c \
   runner/non-finite.c runner/programs-private.h runner/programs-run.c runner/programs.c runner/programs.h \
   runner/random-batch.c runner/random-batch.h
 librunner_internal_la_SOURCES += \
@@ -28,11 +39,14 @@ librunner_internal_la_SOURCES += \
   runner/hook-list.c runner/hook-list.h \
   runner/hook-wants.c runner/hook-wants.h \
   runner/log-buffer.c runner/log-buffer.h \
-  runner/loop.c \
+  runner/log-means.c runner/log-means.h \
+  runner/loop-private.h runner/loop.c \
   runner/metrics.c \
   runner/moving-mean.c runner/moving-mean.h \
   runner/optimizer.c runner/optimizer.h \
   runner/param-io.c runner/param-io.h \
+  runner/place.c runner/place.h \
+  runner/plugin.c runner/plugin.h \
   runner/pr-chart.c runner/pr-chart.h \
   runner/process-memory.c runner/process-memory.h \
   runner/record.c runner/record.h \
@@ -42,9 +56,12 @@ librunner_internal_la_SOURCES += \
   runner/runner-private.h runner/runner.c runner/runner.h \
   runner/safetensors-format.h runner/safetensors-writer.c runner/safetensors.c runner/safetensors.h \
   runner/task.h \
+  runner/times.h \
   runner/train-task.c runner/train-task.h \
   runner/train.c runner/train.h \
-  runner/training-hooks.c
+  runner/training-hooks.c \
+  runner/validation.c \
+  runner/workflow.c runner/workflow.h
 librunner_internal_la_SOURCES += \
   runner/draw/chart.h \
   runner/draw/axis.c runner/draw/axis.h \

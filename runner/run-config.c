@@ -6,6 +6,7 @@
 #include "runner/base/size.h"
 #include "runner/config/schema.h"
 #include "runner/run-config-hints.h"
+#include "runner/workflow.h"
 
 #include <string.h>
 
@@ -66,7 +67,8 @@ static const RnKeySpec run_keys[] = {
   PART (checkpoint_config, "when to save: interval, max_keep_ckpts"),
   PART (log_config, "interval and list of loggers"),
   PART (custom_hooks, "list of further hooks"),
-  PART (workflow, "only [[train, 1]]"),
+  PART (workflow,
+        "what is done in turn: [[train, 1]] epochs or iterations; [[train, 1], [val, 1]]: validation loss too"),
   RN_KEY (RnRunConfig, work_dir, RN_KEY_STRING, "null",
           "where the run writes; default work_dirs/ and the file's name", .flags = RN_KEY_NULLABLE),
   RN_KEY (RnRunConfig, resume_from, RN_KEY_STRING, "null", "checkpoint to go on from",
@@ -90,7 +92,7 @@ static const RnKeySpec run_keys[] = {
     .keys = backend_keys,
     .help = "choice of kernels" },
   PART (fp16, "not in this release"),
-  PART (plugins, "not in this release"),
+  PART (plugins, "list of shared objects with hooks of your own: names or paths"),
   PART (auto_scale_lr, "not in this release"),
   UNUSED ("cudnn_benchmark"),
   UNUSED ("dataset_type"),
@@ -114,7 +116,6 @@ static const struct
   const char *instead;
 } refused[] = {
   { "fp16", "`fp16: null`; a batch of one (`data.samples_per_gpu: 1`) halves the activations too" },
-  { "plugins", "`plugins: []` with the hooks that `runner hooks` lists" },
   { "auto_scale_lr.enable",
     "`auto_scale_lr: null` with `optimizer.lr` set to (its value for 16 images) * (your batch) / 16" },
   { "model.backbone.with_cp",
@@ -164,30 +165,11 @@ check_refused (const RnNode *root, GError **error)
   return TRUE;
 }
 
-/* [[train, 1]], or another number: with nothing in between it makes no difference. */
 static gboolean
-check_workflow (const RnNode *workflow, GError **error)
+check_workflow (const RnNode *node, GError **error)
 {
-  static const char *instead =
-      "what works: `workflow: [[train, 1]]`, with `evaluation: {interval: 1}` for the validation set";
-
-  if (workflow == NULL)
-    return TRUE;
-  if (rn_node_kind (workflow) != RN_NODE_LIST || rn_node_size (workflow) == 0)
-    return rn_node_error (workflow, error, "not a list of [mode, epochs]; %s", instead);
-  for (guint i = 0; i < rn_node_size (workflow); i++)
-    {
-      const RnNode *item = rn_node_item (workflow, i);
-      if (rn_node_kind (item) != RN_NODE_LIST || rn_node_size (item) != 2
-          || rn_node_kind (rn_node_item (item, 0)) != RN_NODE_STRING
-          || rn_node_kind (rn_node_item (item, 1)) != RN_NODE_INT
-          || rn_node_as_int (rn_node_item (item, 1)) < 1)
-        return rn_node_error (item, error, "not [mode, epochs]; %s", instead);
-      if (!g_str_equal (rn_node_as_string (rn_node_item (item, 0)), "train"))
-        return rn_node_error (item, error, "only training can be in the workflow of this release; %s",
-                              instead);
-    }
-  return TRUE;
+  g_autoptr (GArray) workflow = rn_workflow_parse (node, error);
+  return workflow != NULL;
 }
 
 static gboolean

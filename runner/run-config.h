@@ -42,7 +42,8 @@ typedef struct
   const RnNode *classes;                                       /* list of names, file, "auto", or NULL */
   const RnNode *img_norm_cfg, *train_pipeline, *test_pipeline; /* for references only */
   const RnNode *load_from;                                     /* see weights/load-start.h */
-  const RnNode *fp16, *plugins, *auto_scale_lr;                /* refused unless neutral */
+  const RnNode *plugins;                                       /* see plugin.h */
+  const RnNode *fp16, *auto_scale_lr;                          /* refused unless neutral */
   char *data_root;   /* goes in front of relative data paths; or NULL */
   char *work_dir;    /* or NULL */
   char *resume_from; /* or NULL */

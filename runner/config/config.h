@@ -43,6 +43,9 @@ RnNode *rn_node_new_int (gint64 value, const char *origin);
 RnNode *rn_node_new_float (double value, const char *origin);
 RnNode *rn_node_new_string (const char *value, const char *origin);
 
+/* The file that the value was written in, as it was named; NULL for values of options and defaults. Lent. */
+const char *rn_node_file (const RnNode *node);
+
 RnNode *rn_node_copy (const RnNode *node); /* deep, without parent (transfer full) */
 void rn_node_free (RnNode *node);
 /*

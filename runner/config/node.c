@@ -169,6 +169,12 @@ rn_node_origin (const RnNode *node)
   return g_intern_string (text);
 }
 
+const char *
+rn_node_file (const RnNode *node)
+{
+  return node->line > 0 ? node->file : NULL;
+}
+
 static void
 set_error (const RnNode *node, RnConfigError code, GError **error, const char *format, va_list args)
 {
