@@ -30,7 +30,7 @@ static const RnKernel *const table[] = {
   &rn_cpu_focal_loss,
   &rn_cpu_box_loss,
   &rn_cpu_topk,
-  &rn_cpu_grad_norm,
+  &rn_cpu_grad_stats,
   &rn_cpu_sgd,
 #define RN_OP(ID, name, args, n_in, n_out) &rn_ref_##name,
 #include "kernels/ops.def"

@@ -410,10 +410,30 @@ check_topk (const RnOpCall *call)
 }
 
 static Check
-check_grad_norm (const RnOpCall *call)
+check_grad_stats (const RnOpCall *call)
 {
-  if (call->in[0].dtype != RN_F32 || call->in[0].rank != 1 || !is_vector (&call->out[0], RN_F32, 1))
-    return "the gradient must be an F32 vector, the norm F32 of one element";
+  const RnTensorDesc *grad = &call->in[RN_GRAD_STATS_GRAD];
+
+  if (grad->dtype != RN_F32 || grad->rank != 1)
+    return "the gradient must be an F32 vector";
+  if (!is_vector (&call->in[RN_GRAD_STATS_NORM_TYPE], RN_F32, 1))
+    return "the type of the norm must be F32 of one element";
+  if (!is_vector (&call->out[0], RN_F32, RN_STATS_COUNT))
+    return "stats must be F32 of two elements: norm, largest";
+  return NULL;
+}
+
+/* @group must be one of the groups that the hyper vector has. */
+static Check
+check_hyper (const RnTensorDesc *hyper, int group)
+{
+  int64_t n_groups = (hyper->dims[0] - RN_HYPER_COUNT) / RN_GROUP_COUNT;
+
+  if (hyper->dims[0] <= RN_HYPER_COUNT
+      || !is_vector (hyper, RN_F32, RN_HYPER_COUNT + n_groups * RN_GROUP_COUNT))
+    return "hyper is not the F32 vector of the optimizer";
+  if (group < 0 || group >= n_groups)
+    return "hyper has no such group";
   return NULL;
 }
 
@@ -426,9 +446,7 @@ check_sgd (const RnOpCall *call)
     return "gradient and parameter must be F32 and of equal shape";
   if (RN_HAS_OUT (call, RN_SGD_MOMENTUM) && !rn_desc_equal (param, &call->out[RN_SGD_MOMENTUM]))
     return "momentum differs from the parameter in shape or dtype";
-  if (!is_vector (&call->in[RN_SGD_HYPER], RN_F32, RN_HYPER_COUNT))
-    return "hyper is not the F32 vector of the optimizer";
-  return NULL;
+  return check_hyper (&call->in[RN_SGD_HYPER], call->args.sgd.group);
 }
 
 static Check (*const checks[]) (const RnOpCall *) = {
@@ -450,7 +468,7 @@ static Check (*const checks[]) (const RnOpCall *) = {
   [RN_OP_FOCAL_LOSS] = check_focal_loss,
   [RN_OP_BOX_LOSS] = check_box_loss,
   [RN_OP_TOPK] = check_topk,
-  [RN_OP_GRAD_NORM] = check_grad_norm,
+  [RN_OP_GRAD_STATS] = check_grad_stats,
   [RN_OP_SGD] = check_sgd,
 };
 

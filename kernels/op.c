@@ -112,7 +112,7 @@ static const OpSlots slots[] = {
     .alias = { [RN_LOSS_DIFF] = BIT (RN_BOX_PRED) },
   },
   [RN_OP_TOPK] = { .in = { "logits", "deltas" }, .out = { "index", "row_logits", "row_deltas" } },
-  [RN_OP_GRAD_NORM] = { .in = { "grad" }, .out = { "norm" } },
+  [RN_OP_GRAD_STATS] = { .in = { "grad", "norm_type" }, .out = { "stats" } },
   [RN_OP_SGD] = {
     .in = { "grad", "hyper" },
     .out = { "param", "momentum" },

@@ -235,16 +235,35 @@ enum
   RN_TOPK_OUT_COUNT
 };
 
-/* GRAD_NORM: in F32 vector, out F32[1] = sqrt (sum of squares), NaN or inf when any element is not finite.
- * Fixed tree, last stage in double. */
+/*
+ * Over all elements of an F32 vector. norm_type F32[1]: p of the norm, at least 1; infinite: the largest
+ * element.
+ *
+ * stats F32[RN_STATS_COUNT]: NORM = (sum |g|^p)^(1/p), and MAX_ABS. While all elements are finite, so is the
+ * norm (FLT_MAX at most). Otherwise both are NaN if there is a NaN, else infinite. Sums are in double, chunks
+ * in a fixed tree.
+ */
+enum
+{
+  RN_GRAD_STATS_GRAD,
+  RN_GRAD_STATS_NORM_TYPE,
+  RN_GRAD_STATS_IN_COUNT
+};
+enum
+{
+  RN_STATS_NORM,
+  RN_STATS_MAX_ABS,
+  RN_STATS_COUNT
+};
 
 /*
  * SGD, as torch.optim.SGD. Param and momentum are updated in place:
- *   g = grad * hyper[GRAD_MULTIPLIER] + weight_decay * p
+ *   g = clip (grad * hyper[GRAD_MULTIPLIER]) + weight_decay * p
  *   v = momentum * v + (1 - dampening) * g, or v = g at the first step
  *   g = g + momentum * v if nesterov, else v
  *   p = p - lr * g
- * Without momentum there is no MOMENTUM slot, and g is used as it is.
+ * where clip cuts to [-hyper[CLIP_VALUE], hyper[CLIP_VALUE]]. Without momentum there is no MOMENTUM slot, and
+ * g is used as it is.
  */
 enum
 {
@@ -258,16 +277,31 @@ enum
   RN_SGD_MOMENTUM,
   RN_SGD_OUT_COUNT
 };
-/* F32 vector of values that change from step to step. FIRST: 1 at the very first step (v = g), else 0. */
+
+/*
+ * F32 vector of values that change from step to step: these, then RN_GROUP_COUNT for each parameter group.
+ * FIRST: 1 when the optimizer has no state yet, else 0. CLIP_VALUE: 0 does not cut.
+ */
 enum
 {
-  RN_HYPER_LR,
   RN_HYPER_MOMENTUM,
-  RN_HYPER_WEIGHT_DECAY,
   RN_HYPER_GRAD_MULTIPLIER,
+  RN_HYPER_CLIP_VALUE,
   RN_HYPER_FIRST,
   RN_HYPER_COUNT
 };
+enum
+{
+  RN_GROUP_LR,
+  RN_GROUP_COUNT
+};
+
+/* The values of group @group in a hyper vector. */
+static inline const float *
+rn_hyper_group (const float *hyper, int group)
+{
+  return hyper + RN_HYPER_COUNT + (gsize) group * RN_GROUP_COUNT;
+}
 
 /* ---- arguments ---- */
 
@@ -320,7 +354,8 @@ typedef struct
 
 typedef struct
 {
-  float lr_mult, decay_mult;
+  int group; /* of the hyper vector */
+  double weight_decay;
   float dampening;
   gboolean nesterov;
 } RnSgdArgs;

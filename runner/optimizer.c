@@ -172,22 +172,14 @@ rn_optimizer_momentum (const RnOptimizer *optimizer)
   return optimizer->sgd->momentum;
 }
 
-double
-rn_optimizer_dampening (const RnOptimizer *optimizer)
+RnUpdateRule
+rn_optimizer_rule (const RnOptimizer *optimizer)
 {
-  return optimizer->sgd->dampening;
-}
-
-double
-rn_optimizer_weight_decay (const RnOptimizer *optimizer)
-{
-  return optimizer->sgd->weight_decay;
-}
-
-gboolean
-rn_optimizer_is_nesterov (const RnOptimizer *optimizer)
-{
-  return optimizer->sgd->nesterov;
+  const Sgd *sgd = optimizer->sgd;
+  return (RnUpdateRule){ .momentum = sgd->momentum != 0,
+                         .nesterov = sgd->nesterov,
+                         .dampening = sgd->dampening,
+                         .weight_decay = sgd->weight_decay };
 }
 
 RnParamMultipliers
@@ -202,11 +194,11 @@ rn_optimizer_multipliers (const RnOptimizer *optimizer, const RnParam *param)
     {
       const CustomKey *key = &g_array_index (optimizer->custom_keys, CustomKey, i);
       if (strstr (param->name, key->part) != NULL)
-        return (RnParamMultipliers){ (float) key->lr_mult, (float) key->decay_mult };
+        return (RnParamMultipliers){ key->lr_mult, key->decay_mult };
     }
   if (param->is_norm)
-    multipliers.decay_mult = (float) paramwise->norm_decay_mult;
+    multipliers.decay_mult = paramwise->norm_decay_mult;
   else if (param->is_bias)
-    multipliers = (RnParamMultipliers){ (float) paramwise->bias_lr_mult, (float) paramwise->bias_decay_mult };
+    multipliers = (RnParamMultipliers){ paramwise->bias_lr_mult, paramwise->bias_decay_mult };
   return multipliers;
 }

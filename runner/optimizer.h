@@ -5,7 +5,7 @@
 #include <glib.h>
 #include <runner/node.h>
 #include "graph/params.h"
-#include "graph/update-graph.h"
+#include "runner/programs.h"
 
 G_BEGIN_DECLS
 
@@ -21,9 +21,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnOptimizer, rn_optimizer_free)
 
 double rn_optimizer_lr (const RnOptimizer *optimizer);
 double rn_optimizer_momentum (const RnOptimizer *optimizer);
-double rn_optimizer_dampening (const RnOptimizer *optimizer);
-double rn_optimizer_weight_decay (const RnOptimizer *optimizer);
-gboolean rn_optimizer_is_nesterov (const RnOptimizer *optimizer);
+/* What an update does, beside learning rate and momentum. */
+RnUpdateRule rn_optimizer_rule (const RnOptimizer *optimizer);
 
 /* What `paramwise_cfg` says of one parameter: MMCV's DefaultOptimizerConstructor. */
 RnParamMultipliers rn_optimizer_multipliers (const RnOptimizer *optimizer, const RnParam *param);

@@ -32,6 +32,7 @@ struct _RnPrograms
 
   RnParamSet *params;
   RnParamMultipliers *multipliers; /* [params] */
+  GArray *lr_mults;                /* of double, of the groups; empty before planning */
   GPtrArray *cache;                /* of RnProgram */
   guint64 clock;
   RnPlan *update_plan;
@@ -48,6 +49,10 @@ struct _RnPrograms
 
 /* The program of a shape with its executor, from the cache or new. The arena must be reserved. */
 RnProgram *rn_programs_prepare (RnPrograms *programs, RnShape shape, GError **error);
+
+/* The batch's pixels and targets to the values that the host writes. */
+gboolean rn_programs_copy_batch (RnPrograms *programs, const RnProgram *program, const RnBatch *batch,
+                                 float grad_scale, GError **error);
 
 G_END_DECLS
 

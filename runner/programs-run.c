@@ -5,6 +5,8 @@
 
 #include "runner/programs-private.h"
 
+#include "runner/base/trace.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -36,8 +38,9 @@ copy_out (RnPrograms *p, const RnExecutor *executor, RnValueId value, void *host
   return FALSE;
 }
 
-static gboolean
-copy_batch (RnPrograms *p, const RnProgram *program, const RnBatch *batch, float grad_scale, GError **error)
+gboolean
+rn_programs_copy_batch (RnPrograms *p, const RnProgram *program, const RnBatch *batch, float grad_scale,
+                        GError **error)
 {
   gsize pixels = (gsize) batch->n * 3 * (gsize) batch->height * (gsize) batch->width;
   gint64 n_positives = batch->n_positives;
@@ -105,13 +108,15 @@ rn_programs_forward (RnPrograms *p, const RnBatch *batch, RnMode mode, float gra
 {
   g_return_val_if_fail (p->reserved && mode != RN_MODE_INFER, FALSE);
 
+  gint64 start = rn_trace_begin ();
   p->current = NULL;
   RnShape shape = { mode, batch->n, batch->height, batch->width };
   RnProgram *program = rn_programs_prepare (p, shape, error);
-  if (!program || !check_targets (program, batch, error) || !copy_batch (p, program, batch, grad_scale, error)
+  if (!program || !check_targets (program, batch, error) || !rn_programs_copy_batch (p, program, batch, grad_scale, error)
       || !rn_executor_run (program->executor, 0, program->plan->graph->turn, error)
       || !read_losses (p, program, error))
     return FALSE;
+  rn_trace_end (start, RN_TRACE_PHASE, mode == RN_MODE_TRAIN ? "forward" : "forward (validation)", NULL);
   note_highest_byte (p, program->executor);
   p->current = program;
   return TRUE;
@@ -137,7 +142,9 @@ rn_programs_backward (RnPrograms *p, GError **error)
   g_return_val_if_fail (p->current && p->current->shape.mode == RN_MODE_TRAIN, FALSE);
 
   const RnGraph *graph = p->current->plan->graph;
+  gint64 start = rn_trace_begin ();
   gboolean ok = rn_executor_run (p->current->executor, graph->turn, (int) graph->ops->len, error);
+  rn_trace_end (start, RN_TRACE_PHASE, "backward", NULL);
   note_highest_byte (p, p->current->executor);
   p->current = NULL; /* what the forward kept is gone */
   return ok;
@@ -149,39 +156,48 @@ rn_programs_zero_grads (RnPrograms *p, GError **error)
   return rn_param_set_zero_grads (p->params, error);
 }
 
-gboolean
-rn_programs_grad_norm (RnPrograms *p, float *norm, GError **error)
+static gboolean
+copy_to_update (RnPrograms *p, const char *name, const void *host, gsize bytes, GError **error)
 {
-  RnValueId value = rn_graph_find_value (p->update_plan->graph, "grad_norm");
-  float result;
+  void *address = rn_executor_address (p->update, rn_graph_find_value (p->update_plan->graph, name));
+
+  if (p->device->vtbl->copy_in (p->device, address, host, bytes) == RN_STATUS_OK)
+    return TRUE;
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying %s to the device failed", name);
+  return FALSE;
+}
+
+gboolean
+rn_programs_grad_stats (RnPrograms *p, double norm_type, double *norm, double *max_abs, GError **error)
+{
+  RnValueId value = rn_graph_find_value (p->update_plan->graph, "grad_stats");
+  float type = (float) norm_type, stats[RN_STATS_COUNT];
+
+  g_return_val_if_fail (norm_type >= 1, FALSE);
   p->current = NULL; /* the update program lives in the same arena */
-  if (!rn_executor_run (p->update, 0, 1, error)
-      || !copy_out (p, p->update, value, &result, sizeof result, error))
+  if (!copy_to_update (p, "norm_type", &type, sizeof type, error) || !rn_executor_run (p->update, 0, 1, error)
+      || !copy_out (p, p->update, value, stats, sizeof stats, error))
     return FALSE;
-  *norm = result;
+  *norm = (double) stats[RN_STATS_NORM];
+  *max_abs = (double) stats[RN_STATS_MAX_ABS];
   return TRUE;
 }
 
 gboolean
 rn_programs_update (RnPrograms *p, const RnUpdate *update, GError **error)
 {
-  float hyper[RN_HYPER_COUNT] = {
-    [RN_HYPER_LR] = (float) update->lr,
-    [RN_HYPER_MOMENTUM] = (float) update->momentum,
-    [RN_HYPER_WEIGHT_DECAY] = (float) update->weight_decay,
-    [RN_HYPER_GRAD_MULTIPLIER] = (float) update->grad_multiplier,
-    [RN_HYPER_FIRST] = update->first ? 1 : 0,
-  };
-  RnValueId value = rn_graph_find_value (p->update_plan->graph, "hyper");
+  gsize n = RN_HYPER_COUNT + (gsize) p->lr_mults->len * RN_GROUP_COUNT;
+  g_autofree float *hyper = g_new0 (float, n);
+
+  hyper[RN_HYPER_MOMENTUM] = (float) update->momentum;
+  hyper[RN_HYPER_GRAD_MULTIPLIER] = (float) update->grad_multiplier;
+  hyper[RN_HYPER_CLIP_VALUE] = (float) update->clip_value;
+  hyper[RN_HYPER_FIRST] = update->first ? 1 : 0;
+  for (guint i = 0; i < p->lr_mults->len; i++)
+    hyper[RN_HYPER_COUNT + i * RN_GROUP_COUNT + RN_GROUP_LR] = (float) update->lrs[i];
   p->current = NULL;
-  if (p->device->vtbl->copy_in (p->device, rn_executor_address (p->update, value), hyper, sizeof hyper)
-      != RN_STATUS_OK)
-    {
-      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL,
-                   "copying the learning rate to the device failed");
-      return FALSE;
-    }
-  return rn_executor_run (p->update, 1, (int) p->update_plan->graph->ops->len, error);
+  return copy_to_update (p, "hyper", hyper, n * sizeof *hyper, error)
+         && rn_executor_run (p->update, 1, (int) p->update_plan->graph->ops->len, error);
 }
 
 /* ---- inference ---- */
@@ -269,9 +285,10 @@ rn_programs_infer (RnPrograms *p, const RnBatch *batch, GArray **detections, GEr
   g_return_val_if_fail (p->reserved, FALSE);
 
   p->current = NULL;
+  gint64 start = rn_trace_begin ();
   RnShape shape = { RN_MODE_INFER, batch->n, batch->height, batch->width };
   RnProgram *program = rn_programs_prepare (p, shape, error);
-  if (!program || !copy_batch (p, program, batch, 1, error)
+  if (!program || !rn_programs_copy_batch (p, program, batch, 1, error)
       || !rn_executor_run (program->executor, 0, (int) program->plan->graph->ops->len, error))
     return FALSE;
   note_highest_byte (p, program->executor);
@@ -287,6 +304,7 @@ rn_programs_infer (RnPrograms *p, const RnBatch *batch, GArray **detections, GEr
         return FALSE;
       g_ptr_array_add (results, found);
     }
+  rn_trace_end (start, RN_TRACE_PHASE, "inference", NULL);
   for (int i = 0; i < batch->n; i++)
     detections[i] = g_array_ref (results->pdata[i]);
   return TRUE;

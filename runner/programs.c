@@ -165,6 +165,7 @@ rn_programs_new (RnModel *model, RnDevice *device, const RnProgramsOptions *opti
   p->shapes = g_memdup2 (shapes, sizeof *shapes * (gsize) n_shapes);
   p->n_shapes = n_shapes;
   p->params = rn_param_set_new ();
+  p->lr_mults = g_array_new (FALSE, FALSE, sizeof (double));
   p->cache = g_ptr_array_new_with_free_func (program_free);
   if (!get_program (p, shapes[0], error))
     return NULL;
@@ -185,6 +186,7 @@ rn_programs_free (RnPrograms *p)
   if (p->arena)
     p->device->vtbl->free (p->device, p->arena, p->memory.arena_bytes);
   rn_param_set_free (p->params);
+  g_array_unref (p->lr_mults);
   g_free (p->multipliers);
   g_free (p->shapes);
   g_free (p);
@@ -213,6 +215,40 @@ rn_programs_set_multipliers (RnPrograms *p, int param, RnParamMultipliers multip
 {
   g_return_if_fail (!p->update_plan && param >= 0 && param < rn_param_set_size (p->params));
   p->multipliers[param] = multipliers;
+}
+
+guint
+rn_programs_groups (RnPrograms *p, const double **lr_mults)
+{
+  *lr_mults = (const double *) (gconstpointer) p->lr_mults->data;
+  return p->lr_mults->len;
+}
+
+static guint
+find_group (RnPrograms *p, double lr_mult)
+{
+  for (guint i = 0; i < p->lr_mults->len; i++)
+    if (g_array_index (p->lr_mults, double, i) == lr_mult)
+      return i;
+  g_array_append_val (p->lr_mults, lr_mult);
+  return p->lr_mults->len - 1;
+}
+
+static gboolean
+plan_update (RnPrograms *p, GError **error)
+{
+  int n = rn_param_set_size (p->params);
+  g_autofree RnParamUpdate *updates = g_new0 (RnParamUpdate, n);
+
+  for (int i = 0; i < n; i++)
+    if (rn_param_set_get (p->params, i)->trainable)
+      updates[i] = (RnParamUpdate){ (int) find_group (p, p->multipliers[i].lr_mult),
+                                    p->multipliers[i].decay_mult };
+  if (p->lr_mults->len == 0) /* all is frozen */
+    find_group (p, 1);
+  RnGraph *graph = rn_update_graph_new (p->params, &p->options.rule, updates, (int) p->lr_mults->len);
+  p->update_plan = rn_plan_new (graph, p->device, TRUE, error);
+  return p->update_plan != NULL;
 }
 
 /* ---- memory ---- */
@@ -244,14 +280,11 @@ rn_programs_plan (RnPrograms *p, RnProgress progress, gpointer user_data, GError
 
   if (p->options.training)
     {
-      RnGraph *graph = rn_update_graph_new (p->params, p->multipliers, p->options.momentum,
-                                            (float) p->options.dampening, p->options.nesterov);
-      p->update_plan = rn_plan_new (graph, p->device, TRUE, error);
-      if (!p->update_plan)
+      if (!plan_update (p, error))
         return FALSE;
       account (p, p->update_plan, p->memory.worst);
       p->memory.grad_bytes = rn_param_set_grad_bytes (p->params);
-      p->memory.momentum_bytes = p->options.momentum ? p->memory.grad_bytes : 0;
+      p->memory.momentum_bytes = p->options.rule.momentum ? p->memory.grad_bytes : 0;
     }
   p->memory.param_bytes = rn_param_set_value_bytes (p->params);
   p->memory.total_bytes =
@@ -306,7 +339,7 @@ rn_programs_reserve (RnPrograms *p, GError **error)
     return FALSE;
   if (!check_available (p, error))
     return FALSE;
-  if (!rn_param_set_allocate (p->params, p->device, p->options.training, p->options.momentum, error)
+  if (!rn_param_set_allocate (p->params, p->device, p->options.training, p->options.rule.momentum, error)
       || !reserve_arena (p, error))
     return FALSE;
   if (p->update_plan)

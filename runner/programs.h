@@ -27,12 +27,10 @@ typedef struct
 typedef struct
 {
   gboolean training; /* gradients, backward and update */
-  gboolean momentum; /* the optimizer keeps momentum */
-  gboolean nesterov;
-  double dampening;
+  RnUpdateRule rule;
   RnPassOptions passes;
-  int plan_cache;       /* plans kept, at least 1 */
-  gboolean check;       /* executors compare what is written with the plan: slow */
+  int plan_cache; /* plans kept, at least 1 */
+  gboolean check; /* executors compare what is written with the plan: slow */
 } RnProgramsOptions;
 
 typedef struct _RnPrograms RnPrograms;
@@ -48,8 +46,19 @@ RnModel *rn_programs_model (RnPrograms *programs);
 RnDevice *rn_programs_device (RnPrograms *programs);
 RnParamSet *rn_programs_params (RnPrograms *programs);
 
-/* Multipliers of one parameter; before rn_programs_reserve. */
+/* Of one parameter, by paramwise_cfg. */
+typedef struct
+{
+  double lr_mult, decay_mult;
+} RnParamMultipliers;
+
+/* Before rn_programs_plan; 1 and 1 where nothing is set. */
 void rn_programs_set_multipliers (RnPrograms *programs, int param, RnParamMultipliers multipliers);
+/*
+ * The trained parameters of one lr_mult are a group; @lr_mults: (out) one a group, in the order of the
+ * parameters, lent. At least one. From rn_programs_plan on.
+ */
+guint rn_programs_groups (RnPrograms *programs, const double **lr_mults);
 
 /*
  * Plans every shape of the run without touching the device: afterwards rn_programs_memory is exact. @progress
@@ -85,19 +94,42 @@ gboolean rn_programs_forward (RnPrograms *programs, const RnBatch *batch, RnMode
                               GError **error);
 /* The loss of the last forward: one of rn_model_loss_names, or "loss", their sum. NAN for other names. */
 float rn_programs_loss (RnPrograms *programs, const char *name);
+/* Does the model have this module, with an output of its own? Says which name is near. The first of the shapes
+ * of rn_programs_new was one of RN_MODE_TRAIN. */
+gboolean rn_programs_check_module (RnPrograms *programs, const char *module, GError **error);
+/*
+ * The output of a module that is in options.passes.keep, after rn_programs_forward (RN_MODE_TRAIN) and before
+ * anything else. *@desc: as planned; *@values: (transfer full) row-major, without blocks of channels.
+ */
+gboolean rn_programs_read_activation (RnPrograms *programs, const char *module, RnTensorDesc *desc,
+                                      float **values, GError **error);
 /* Backward of the batch of the last forward (RN_MODE_TRAIN). Adds to the gradients. */
 gboolean rn_programs_backward (RnPrograms *programs, GError **error);
 
-gboolean rn_programs_zero_grads (RnPrograms *programs, GError **error);
-/* L2 norm of all gradients, as they lie (still multiplied by grad_scale). Not finite when one of them is not.
+/*
+ * Runs the training forward of @batch again, op by op, and stops behind the first op that gives a NaN or an
+ * infinite value. *@where: (transfer full) what and where it is, or NULL if there is none. The losses stay
+ * those of the last forward; a backward of it can no longer follow. Batch norms that learn take the batch
+ * into their running statistics once more.
  */
-gboolean rn_programs_grad_norm (RnPrograms *programs, float *norm, GError **error);
+gboolean rn_programs_find_non_finite (RnPrograms *programs, const RnBatch *batch, char **where,
+                                      GError **error);
+
+gboolean rn_programs_zero_grads (RnPrograms *programs, GError **error);
+/*
+ * The norm of type @norm_type (at least 1, INFINITY: the largest element) of all gradients, as they lie
+ * (still multiplied by grad_scale), and the largest absolute value. Both NaN or infinite when an element is.
+ */
+gboolean rn_programs_grad_stats (RnPrograms *programs, double norm_type, double *norm, double *max_abs,
+                                 GError **error);
 
 typedef struct
 {
-  double lr, momentum, weight_decay; /* multiplied by each parameter's lr_mult, decay_mult */
-  double grad_multiplier;            /* clip coefficient over loss scale */
-  gboolean first;                    /* no step was done yet: momentum starts as the gradient */
+  const double *lrs; /* [groups] */
+  double momentum;
+  double grad_multiplier; /* clip coefficient over loss scale */
+  double clip_value;      /* limit of each gradient after that; 0: none */
+  gboolean first;         /* no step was done yet: momentum starts as the gradient */
 } RnUpdate;
 
 gboolean rn_programs_update (RnPrograms *programs, const RnUpdate *update, GError **error);

@@ -8,32 +8,35 @@
 #include "runner/param-io.h"
 #include "runner/weights/load.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 typedef struct
 {
   RnTask task; /* first */
   RnJob *job;
-  const RnOptimizer *optimizer;
-  RnLoader *train, *val; /* val may be NULL */
-  GArray *lr_mults;      /* of double */
+  RnLoader *data[RN_TASK_N_DATA]; /* RN_TASK_VAL: NULL without validation losses */
+  RnLoader *val;                  /* of evaluations; or NULL */
   GArray *params;        /* of RnTaskParam */
 } TrainTask;
 
 static void
 seek (RnTask *task, RnTaskData data, guint64 epoch, gint64 first_batch)
 {
-  rn_loader_start (((TrainTask *) task)->train, epoch, first_batch);
+  rn_loader_start (((TrainTask *) task)->data[data], epoch, first_batch);
 }
 
 static const RnBatch *
 next (RnTask *task, RnTaskData data, GError **error)
 {
-  return rn_loader_next (((TrainTask *) task)->train, error);
+  return rn_loader_next (((TrainTask *) task)->data[data], error);
 }
 
 static void
 release (RnTask *task, RnTaskData data, const RnBatch *batch)
 {
-  rn_loader_release (((TrainTask *) task)->train, batch);
+  rn_loader_release (((TrainTask *) task)->data[data], batch);
 }
 
 static RnPrograms *
@@ -69,25 +72,43 @@ zero_grads (RnTask *task, GError **error)
 static gboolean
 grad_stats (RnTask *task, double norm_type, RnGradStats *stats, GError **error)
 {
-  float value;
-  if (!rn_programs_grad_norm (programs (task), &value, error))
-    return FALSE;
-  *stats = (RnGradStats){ (double) value, (double) value };
-  return TRUE;
+  return rn_programs_grad_stats (programs (task), norm_type, &stats->norm, &stats->max_abs, error);
 }
 
 static gboolean
 update (RnTask *task, const RnTaskUpdate *step, GError **error)
 {
-  const TrainTask *self = (const TrainTask *) task;
   RnUpdate update = {
-    .lr = step->lrs[0] / task->lr_mults[0],
+    .lrs = step->lrs,
     .momentum = step->momentum,
-    .weight_decay = rn_optimizer_weight_decay (self->optimizer),
     .grad_multiplier = step->grad_multiplier,
+    .clip_value = step->clip_value,
     .first = step->is_first,
   };
   return rn_programs_update (programs (task), &update, error);
+}
+
+/* ---- Looking inside ---- */
+
+static gboolean
+find_non_finite (RnTask *task, const RnBatch *batch, char **where, GError **error)
+{
+  return rn_programs_find_non_finite (programs (task), batch, where, error);
+}
+
+/* All that training needs was allocated before it; what is free lies between blocks of the C library. */
+static void
+empty_cache (RnTask *task)
+{
+#ifdef __GLIBC__
+  malloc_trim (0);
+#endif
+}
+
+static gboolean
+read_activation (RnTask *task, const char *name, RnTensorDesc *desc, float **values, GError **error)
+{
+  return rn_programs_read_activation (programs (task), name, desc, values, error);
 }
 
 /* ---- Parameters ---- */
@@ -192,36 +213,12 @@ load_tensors (RnTask *task, const RnSafetensors *file, guint *found, GError **er
 
 #define COMMON_VTBL                                                                                       \
   .seek = seek, .next = next, .release = release, .forward = forward, .loss = loss, .backward = backward, \
-  .zero_grads = zero_grads, .grad_stats = grad_stats, .update = update, .read_param = read_param,         \
-  .read_grad = read_grad, .write_grad = write_grad, .add_tensors = add_tensors, .load_tensors = load_tensors
+  .zero_grads = zero_grads, .grad_stats = grad_stats, .update = update, .read_activation = read_activation, .read_param = read_param,         \
+  .read_grad = read_grad, .write_grad = write_grad, .add_tensors = add_tensors, .load_tensors = load_tensors,  \
+  .find_non_finite = find_non_finite, .empty_cache = empty_cache
 
 static const RnTaskVtbl vtbl = { COMMON_VTBL };
 static const RnTaskVtbl vtbl_with_evaluation = { COMMON_VTBL, .evaluate = evaluate };
-
-static GArray *
-distinct_lr_mults (RnParamSet *params, const RnOptimizer *optimizer)
-{
-  GArray *mults = g_array_new (FALSE, FALSE, sizeof (double));
-
-  for (int i = 0; i < rn_param_set_size (params); i++)
-    {
-      const RnParam *param = rn_param_set_get (params, i);
-      if (param->kind != RN_PARAM_WEIGHT || !param->trainable)
-        continue;
-      double mult = (double) rn_optimizer_multipliers (optimizer, param).lr_mult;
-      gboolean is_known = FALSE;
-      for (guint k = 0; k < mults->len; k++)
-        is_known |= g_array_index (mults, double, k) == mult;
-      if (!is_known)
-        g_array_append_val (mults, mult);
-    }
-  if (mults->len == 0) /* all is frozen */
-    {
-      double one = 1;
-      g_array_append_val (mults, one);
-    }
-  return mults;
-}
 
 static GArray *
 describe_params (const RnParamSet *params)
@@ -237,39 +234,43 @@ describe_params (const RnParamSet *params)
   return described;
 }
 
+/* *@loader stays NULL where the job has not opened the split. */
+static gboolean
+open_loader (RnJob *job, RnSplit split, RnLoader **loader, GError **error)
+{
+  if (job->datasets[split] == NULL)
+    return TRUE;
+  *loader = rn_job_loader (job, split, error);
+  return *loader != NULL;
+}
+
 RnTask *
-rn_train_task_new (RnJob *job, const RnOptimizer *optimizer, GError **error)
+rn_train_task_new (RnJob *job, GError **error)
 {
   TrainTask *self = g_new0 (TrainTask, 1);
   RnTask *task = &self->task;
 
   self->job = job;
-  self->optimizer = optimizer;
   self->params = describe_params (rn_programs_params (job->programs));
-  self->lr_mults = distinct_lr_mults (rn_programs_params (job->programs), optimizer);
-  self->train = rn_job_loader (job, RN_SPLIT_TRAIN, error);
-  gboolean is_ok = self->train != NULL;
-  if (is_ok && job->datasets[RN_SPLIT_VAL] != NULL)
-    {
-      self->val = rn_job_loader (job, RN_SPLIT_VAL, error);
-      is_ok = self->val != NULL;
-    }
-  if (!is_ok)
+  if (!open_loader (job, RN_SPLIT_TRAIN, &self->data[RN_TASK_TRAIN], error)
+      || !open_loader (job, RN_SPLIT_VAL_LOSS, &self->data[RN_TASK_VAL], error)
+      || !open_loader (job, RN_SPLIT_VAL, &self->val, error))
     {
       rn_train_task_free (task);
       return NULL;
     }
 
   task->vtbl = self->val != NULL ? &vtbl_with_evaluation : &vtbl;
-  task->epoch_length = rn_loader_n_batches (self->train);
+  task->epoch_length = rn_loader_n_batches (self->data[RN_TASK_TRAIN]);
+  if (self->data[RN_TASK_VAL] != NULL)
+    task->val_length = rn_loader_n_batches (self->data[RN_TASK_VAL]);
   task->batch_size = (int) job->data.samples_per_gpu;
   task->seed = (guint64) job->config.seed;
   task->num_classes = rn_model_num_classes (job->model);
   task->class_names = rn_dataset_class_names (job->datasets[RN_SPLIT_TRAIN]);
   task->loss_names = rn_model_loss_names (job->model);
   task->device = job->device->description;
-  task->lr_mults = (const double *) (gconstpointer) self->lr_mults->data;
-  task->n_groups = self->lr_mults->len;
+  task->n_groups = rn_programs_groups (job->programs, &task->lr_mults);
   task->params = (const RnTaskParam *) (gconstpointer) self->params->data;
   task->n_params = self->params->len;
   return task;
@@ -282,9 +283,9 @@ rn_train_task_free (RnTask *task)
 
   if (self == NULL)
     return;
-  g_clear_pointer (&self->train, rn_loader_free);
+  for (int i = 0; i < RN_TASK_N_DATA; i++)
+    g_clear_pointer (&self->data[i], rn_loader_free);
   g_clear_pointer (&self->val, rn_loader_free);
-  g_array_unref (self->lr_mults);
   g_array_unref (self->params);
   g_free (self);
 }
@@ -293,5 +294,10 @@ gsize
 rn_train_task_loader_bytes (const RnTask *task)
 {
   const TrainTask *self = (const TrainTask *) task;
-  return rn_loader_bytes (self->train) + (self->val != NULL ? rn_loader_bytes (self->val) : 0);
+  gsize bytes = self->val != NULL ? rn_loader_bytes (self->val) : 0;
+
+  for (int i = 0; i < RN_TASK_N_DATA; i++)
+    if (self->data[i] != NULL)
+      bytes += rn_loader_bytes (self->data[i]);
+  return bytes;
 }

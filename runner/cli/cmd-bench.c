@@ -74,10 +74,9 @@ peak_resident_bytes (void)
 static gboolean
 run_step (RnPrograms *programs, const RnBatch *batch, gboolean first, double phase[N_PHASES], GError **error)
 {
-  float norm;
-  RnUpdate update = {
-    .lr = BENCH_LR, .momentum = 0.9, .weight_decay = 1e-4, .grad_multiplier = 1, .first = first
-  };
+  static const double lrs[] = { BENCH_LR };
+  double norm, max_abs;
+  RnUpdate update = { .lrs = lrs, .momentum = 0.9, .grad_multiplier = 1, .first = first };
   double t0 = seconds ();
   if (!rn_programs_zero_grads (programs, error)
       || !rn_programs_forward (programs, batch, RN_MODE_TRAIN, 1, error))
@@ -86,7 +85,8 @@ run_step (RnPrograms *programs, const RnBatch *batch, gboolean first, double pha
   if (!rn_programs_backward (programs, error))
     return FALSE;
   double t2 = seconds ();
-  if (!rn_programs_grad_norm (programs, &norm, error) || !rn_programs_update (programs, &update, error))
+  if (!rn_programs_grad_stats (programs, 2, &norm, &max_abs, error)
+      || !rn_programs_update (programs, &update, error))
     return FALSE;
   double t3 = seconds ();
   phase[PHASE_FORWARD] = t1 - t0;

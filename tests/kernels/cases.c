@@ -449,22 +449,24 @@ add_topk (GArray *cases, const Level *l, int64_t cblk)
 static void
 add_updates (GArray *cases, int64_t n)
 {
-  RnOpCall norm = { .op = RN_OP_GRAD_NORM };
-  set_in (&norm, 0, vec (n));
-  set_out (&norm, 0, vec (1));
-  add_case (cases, &norm, 1); /* sums are in double */
+  RnOpCall stats = { .op = RN_OP_GRAD_STATS };
+  set_in (&stats, RN_GRAD_STATS_GRAD, vec (n));
+  set_in (&stats, RN_GRAD_STATS_NORM_TYPE, vec (1));
+  set_out (&stats, 0, vec (RN_STATS_COUNT));
+  for (int type = 0; type < 4; type++) /* see norm_type in harness.c */
+    add_case (cases, &stats, 1);       /* sums are in double */
 
   for (int variant = 0; variant < 3; variant++)
     {
       RnOpCall sgd = {
         .op = RN_OP_SGD,
-        .args.sgd = { .lr_mult = 2,
-                      .decay_mult = 0.5f,
+        .args.sgd = { .group = variant % 2,
+                      .weight_decay = 0.005,
                       .dampening = variant == 2 ? 0 : 0.125f,
                       .nesterov = variant == 2 },
       };
       set_in (&sgd, RN_SGD_GRAD, vec (n));
-      set_in (&sgd, RN_SGD_HYPER, vec (RN_HYPER_COUNT));
+      set_in (&sgd, RN_SGD_HYPER, vec (RN_HYPER_COUNT + 2 * RN_GROUP_COUNT));
       set_out (&sgd, RN_SGD_PARAM, vec (n));
       if (variant != 0)
         set_out (&sgd, RN_SGD_MOMENTUM, vec (n));

@@ -3,6 +3,7 @@
 
 #include "tests/kernels/harness.h"
 
+#include <math.h>
 #include <runner/batch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,18 @@ label_at (int num_classes, guint seed, int64_t i)
   return (int16_t) (kind == 3 ? -1 : (int) (bits_at (seed, 98, i) % (guint) num_classes));
 }
 
+/* Gradients are up to 0.25 after their multiplier: half of the runs cut some of them. */
+static void
+fill_hyper (const RnTensorDesc *d, guint seed, float *hyper)
+{
+  hyper[RN_HYPER_MOMENTUM] = 0.9f;
+  hyper[RN_HYPER_GRAD_MULTIPLIER] = 0.25f;
+  hyper[RN_HYPER_CLIP_VALUE] = seed / 2 % 2 ? 0.125f : 0.0f;
+  hyper[RN_HYPER_FIRST] = seed % 2 ? 1.0f : 0.0f;
+  for (int64_t i = RN_HYPER_COUNT; i < d->dims[0]; i++)
+    hyper[i] = 0.1f * (float) (i - RN_HYPER_COUNT + 1);
+}
+
 static void
 fill_input (const RnOpCall *call, int slot, guint seed, void *data)
 {
@@ -126,8 +139,9 @@ fill_input (const RnOpCall *call, int slot, guint seed, void *data)
   else if (g_str_equal (name, "grad_scale"))
     *(float *) data = 0.5f;
   else if (g_str_equal (name, "hyper"))
-    memcpy (data, (float[RN_HYPER_COUNT]){ 0.1f, 0.9f, 0.01f, 0.25f, seed % 2 ? 1.0f : 0.0f },
-            RN_HYPER_COUNT * sizeof (float));
+    fill_hyper (d, seed, data);
+  else if (g_str_equal (name, "norm_type"))
+    *(float *) data = (float[]){ 2, 1, 3.5f, INFINITY }[seed % 4];
   else
     fill_floats (d, name, seed, slot, ties, data);
 }

@@ -217,10 +217,10 @@ test_cost (void)
 
   RnOpCall sgd = { .op = RN_OP_SGD, .in_present = 3, .out_present = 3 };
   sgd.in[RN_SGD_GRAD] = sgd.out[RN_SGD_PARAM] = sgd.out[RN_SGD_MOMENTUM] = rn_desc_vector (RN_F32, 10);
-  sgd.in[RN_SGD_HYPER] = rn_desc_vector (RN_F32, RN_HYPER_COUNT);
+  sgd.in[RN_SGD_HYPER] = rn_desc_vector (RN_F32, RN_HYPER_COUNT + 3 * RN_GROUP_COUNT);
   cost = rn_op_cost (&sgd);
   g_assert_cmpint (cost.macs, ==, 0);
-  g_assert_cmpint (cost.bytes, ==, 4 * (10 + RN_HYPER_COUNT + 2 * (10 + 10)));
+  g_assert_cmpint (cost.bytes, ==, 4 * (10 + RN_HYPER_COUNT + 3 * RN_GROUP_COUNT + 2 * (10 + 10)));
 }
 
 static void

@@ -57,13 +57,16 @@ static void
 sgd_steps (RnSgdArgs args, float mu, gboolean has_momentum, const float *want)
 {
   float p[7], v[7] = { 0 }, grad[7];
-  float hyper[RN_HYPER_COUNT] = { 0.1f, mu, 0.01f, 1, 1 };
+  float hyper[] = { [RN_HYPER_MOMENTUM] = mu,
+                    [RN_HYPER_GRAD_MULTIPLIER] = 1,
+                    [RN_HYPER_FIRST] = 1,
+                    [RN_HYPER_COUNT + RN_GROUP_LR] = 0.1f };
   RnOpCall call = { .op = RN_OP_SGD, .args.sgd = args };
   Buffers b = { .call = &call };
   const RnTensorDesc d = rn_desc_vector (RN_F32, 7);
 
   set_in (&call, &b, RN_SGD_GRAD, d, grad);
-  set_in (&call, &b, RN_SGD_HYPER, rn_desc_vector (RN_F32, RN_HYPER_COUNT), hyper);
+  set_in (&call, &b, RN_SGD_HYPER, rn_desc_vector (RN_F32, G_N_ELEMENTS (hyper)), hyper);
   set_out (&call, &b, RN_SGD_PARAM, d, p);
   if (has_momentum)
     set_out (&call, &b, RN_SGD_MOMENTUM, d, v);
@@ -80,7 +83,7 @@ sgd_steps (RnSgdArgs args, float mu, gboolean has_momentum, const float *want)
 static void
 test_sgd (void)
 {
-  RnSgdArgs args = { .lr_mult = 1, .decay_mult = 1 };
+  RnSgdArgs args = { .weight_decay = 0.01 };
   sgd_steps (args, 0, FALSE, golden_sgd_plain);
   args.dampening = 0.25f;
   sgd_steps (args, 0.9f, TRUE, golden_sgd_momentum);

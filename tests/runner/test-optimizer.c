@@ -23,9 +23,10 @@ test_sgd (void)
   g_assert_no_error (error);
   g_assert_cmpfloat (rn_optimizer_lr (optimizer), ==, 0.01);
   g_assert_cmpfloat (rn_optimizer_momentum (optimizer), ==, 0.9);
-  g_assert_cmpfloat (rn_optimizer_weight_decay (optimizer), ==, 1e-4);
-  g_assert_cmpfloat (rn_optimizer_dampening (optimizer), ==, 0);
-  g_assert_true (rn_optimizer_is_nesterov (optimizer));
+  RnUpdateRule rule = rn_optimizer_rule (optimizer);
+  g_assert_true (rule.momentum && rule.nesterov);
+  g_assert_cmpfloat (rule.weight_decay, ==, 1e-4);
+  g_assert_cmpfloat (rule.dampening, ==, 0);
   RnParamMultipliers m =
       rn_optimizer_multipliers (optimizer, &(RnParam){ .name = (char *) "a.bias", .is_bias = TRUE });
   g_assert_cmpfloat (m.lr_mult, ==, 1);
@@ -57,7 +58,7 @@ typedef struct
 {
   const char *name;
   gboolean is_norm, is_bias;
-  float lr_mult, decay_mult;
+  double lr_mult, decay_mult;
 } Row;
 
 /* DefaultOptimizerConstructor of MMCV 1.x: the longest key wins, then the alphabet; a key puts the other
@@ -70,8 +71,8 @@ test_paramwise (void)
     { "neck.conv.bias", FALSE, TRUE, 2, 0 },
     { "neck.bn.weight", TRUE, FALSE, 1, 0.5f },
     { "neck.bn.bias", TRUE, TRUE, 1, 0.5f }, /* the bias rules spare norm layers */
-    { "backbone.conv.weight", FALSE, FALSE, 0.1f, 1 },
-    { "backbone.conv.bias", FALSE, TRUE, 0.1f, 1 },
+    { "backbone.conv.weight", FALSE, FALSE, 0.1, 1 },
+    { "backbone.conv.bias", FALSE, TRUE, 0.1, 1 },
     { "backbone.layer1.bn.weight", TRUE, FALSE, 0.25f, 3 },
     { "head.aa.zz", FALSE, FALSE, 4, 1 },
   };

@@ -247,13 +247,14 @@ check_gradients (Test *t, Program *train)
 static void
 check_curve (Test *t, Program *train)
 {
-  float hyper[RN_HYPER_COUNT] = { [RN_HYPER_LR] = 1e-4f,
-                                  [RN_HYPER_MOMENTUM] = 0.9f,
-                                  [RN_HYPER_WEIGHT_DECAY] = 1e-4f,
-                                  [RN_HYPER_GRAD_MULTIPLIER] = 1,
-                                  [RN_HYPER_FIRST] = 1 };
+  const RnUpdateRule rule = { .momentum = TRUE, .weight_decay = 1e-4 };
+  const float norm_type = 2;
+  float hyper[] = { [RN_HYPER_MOMENTUM] = 0.9f,
+                    [RN_HYPER_GRAD_MULTIPLIER] = 1,
+                    [RN_HYPER_FIRST] = 1,
+                    [RN_HYPER_COUNT + RN_GROUP_LR] = 1e-4f };
   g_auto (Program) update = { 0 };
-  program_init (&update, rn_update_graph_new (t->model.params, NULL, TRUE, 0, FALSE), t->device);
+  program_init (&update, rn_update_graph_new (t->model.params, &rule, NULL, 1), t->device);
 
   const FixtureLine *line;
   for (guint step = 0; (line = fixture_file_get (t->file, "step", step)); step++)
@@ -272,6 +273,7 @@ check_curve (Test *t, Program *train)
       program_run (train, train->plan->graph->turn, (int) train->plan->graph->ops->len);
 
       hyper[RN_HYPER_FIRST] = step == 0;
+      program_set (&update, "norm_type", &norm_type, sizeof norm_type);
       program_set (&update, "hyper", hyper, sizeof hyper);
       program_run (&update, 0, (int) update.plan->graph->ops->len);
     }
