@@ -9,9 +9,11 @@
 #include "runner/base/error.h"
 #include "runner/base/registry.h"
 #include "runner/cli/common.h"
+#include "runner/config/config.h"
 #include "runner/config/schema.h"
-#include "runner/hook-list.h"
+#include "runner/hook-class.h"
 #include "runner/optimizer.h"
+#include "runner/plugin.h"
 
 #include <string.h>
 
@@ -44,6 +46,11 @@ static void
 print_component (const RnRegistry *family, const RnComponent *component)
 {
   g_print ("%s (%s): %s\n", component->name, rn_registry_family_name (family), component->summary);
+  if (is_hook_family (rn_registry_family_name (family)))
+    {
+      g_autofree char *more = rn_hook_class_describe ((const RnHookClass *) component);
+      g_print ("%s", more);
+    }
   g_autofree char *keys = rn_keys_describe (component->keys);
   g_print ("%s", *keys != '\0' ? keys : "no keys\n");
 }
@@ -105,28 +112,81 @@ show_components (WantsFamily wants, const char *name, GError **error)
   return name == NULL || found || unknown_name (name, names, error);
 }
 
-static int
-list_components (const RnUsage *usage, WantsFamily wants, int argc, char **argv)
+/* ---- Hooks, those of plugins too ---- */
+
+/* `runner hooks`: where hooks come from besides the program. */
+typedef struct
 {
-  GError *error = NULL;
-  g_auto (RnOptions) options;
-  if (!rn_options_parse (usage, argc, argv, &options, &error) || !register_all (&error)
-      || !show_components (wants, options.arguments[0], &error))
-    return rn_cli_fail (error);
-  return 0;
+  char **plugins, **plugin_path;
+  char *config;
+} HookSources;
+
+static gboolean
+load_plugins (const HookSources *sources, GError **error)
+{
+  rn_plugins_set_path ((const char *const *) sources->plugin_path);
+  for (char **name = sources->plugins; name != NULL && *name != NULL; name++)
+    if (!rn_plugins_load_name (*name, error))
+      return FALSE;
+  if (sources->config == NULL)
+    return TRUE;
+  g_autoptr (RnNode) root = rn_config_load (sources->config, NULL, error);
+  return root != NULL && rn_plugins_load (rn_node_get (root, "plugins"), error);
+}
+
+/* All hooks of the plugin @path, which is loaded for that. */
+static gboolean
+show_plugin (const char *path, GError **error)
+{
+  if (!rn_plugins_load_name (path, error))
+    return FALSE;
+  g_autofree char *real = realpath (path, NULL);
+  const RnRegistry *family = rn_registry_family ("hook");
+  g_autoptr (GPtrArray) hooks = rn_registry_list (family);
+  for (guint i = 0; i < hooks->len; i++)
+    if (g_strcmp0 (((const RnHookClass *) g_ptr_array_index (hooks, i))->plugin, real) == 0)
+      print_component (family, g_ptr_array_index (hooks, i));
+  return TRUE;
 }
 
 int
 rn_cmd_hooks (int argc, char **argv)
 {
-  const RnUsage usage = {
-    .arguments = "[NAME]",
-    .summary = "Lists the hooks, or explains the keys of one.",
-    .examples = "  runner hooks\n"
-                "  runner hooks CheckpointHook\n",
-    .n_max = 1,
+  HookSources sources = { 0 };
+  const GOptionEntry entries[] = {
+    { "plugin", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &sources.plugins,
+      "Load this plugin, a name or a path, first; again for more", "PLUGIN" },
+    { "plugin-path", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &sources.plugin_path,
+      "A folder to look for plugins in, before RN_PLUGIN_PATH; again for more", "DIR" },
+    { "config", 0, 0, G_OPTION_ARG_FILENAME, &sources.config, "Load the plugins of this configuration",
+      "FILE" },
+    { NULL },
   };
-  return list_components (&usage, is_hook_family, argc, argv);
+  const RnUsage usage = {
+    .arguments = "[NAME|PLUGIN]",
+    .summary = "Lists the hooks, or explains one: its stages and keys. The file of a plugin, such as "
+               "my_hook/my_hook.so, explains the hooks in it.",
+    .examples = "  runner hooks\n"
+                "  runner hooks CheckpointHook\n"
+                "  runner hooks my_hook/my_hook.so\n"
+                "  runner hooks MyHook --config configs/mine.yaml\n",
+    .n_max = 1,
+    .entries = entries,
+  };
+  GError *error = NULL;
+  g_auto (RnOptions) options;
+  gboolean is_ok = rn_options_parse (&usage, argc, argv, &options, &error) && load_plugins (&sources, &error)
+                   && register_all (&error);
+  if (is_ok)
+    {
+      const char *name = options.arguments[0];
+      gboolean is_file = name != NULL && g_file_test (name, G_FILE_TEST_IS_REGULAR);
+      is_ok = is_file ? show_plugin (name, &error) : show_components (is_hook_family, name, &error);
+    }
+  g_strfreev (sources.plugins);
+  g_strfreev (sources.plugin_path);
+  g_free (sources.config);
+  return is_ok ? 0 : rn_cli_fail (error);
 }
 
 int
@@ -139,7 +199,12 @@ rn_cmd_models (int argc, char **argv)
                 "  runner models ResNet\n",
     .n_max = 1,
   };
-  return list_components (&usage, is_other_family, argc, argv);
+  GError *error = NULL;
+  g_auto (RnOptions) options;
+  if (!rn_options_parse (&usage, argc, argv, &options, &error) || !register_all (&error)
+      || !show_components (is_other_family, options.arguments[0], &error))
+    return rn_cli_fail (error);
+  return 0;
 }
 
 /* ---- Ops and their kernels ---- */

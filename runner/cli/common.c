@@ -5,6 +5,7 @@
 #include "runner/base/error.h"
 #include "runner/base/registry.h"
 #include "runner/config/config.h"
+#include "runner/plugin.h"
 #include "runner/weights/load-start.h"
 
 #include <string.h>
@@ -14,6 +15,7 @@ rn_options_clear (RnOptions *options)
 {
   g_free (options->config_path);
   g_strfreev (options->overrides);
+  g_strfreev (options->plugin_path);
   g_free (options->work_dir);
   g_free (options->device);
   g_free (options->resume_from);
@@ -83,6 +85,8 @@ new_context (const RnUsage *usage, RnOptions *options)
       "Change the file: a.b=1, a.0=x, a+=x, ~a.b (deletes), +a.b=1 (new); alias --cfg-options",
       "KEY=VALUE..." },
     { "cfg-options", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING_ARRAY, &options->overrides, NULL, NULL },
+    { "plugin-path", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->plugin_path,
+      "A folder to look for `plugins:` in, before RN_PLUGIN_PATH; again for more", "DIR" },
     { NULL },
   };
   const GOptionEntry run_entries[] = {
@@ -169,7 +173,7 @@ static const struct
 static const char *
 nearest_option (const RnUsage *usage, const char *word)
 {
-  static const char *const config_names[] = { "set", "cfg-options", NULL },
+  static const char *const config_names[] = { "set", "cfg-options", "plugin-path", NULL },
                            *const run_names[] = { "work-dir", "device",        "threads",
                                                   "seed",     "deterministic", NULL },
                            *const resume_names[] = { "resume", "resume-from", NULL };
@@ -306,6 +310,7 @@ rn_options_load (const RnOptions *options, GError **error)
       rn_config_load (options->config_path, (const char *const *) options->overrides, error);
   if (root == NULL)
     return NULL;
+  rn_plugins_set_path ((const char *const *) options->plugin_path);
 
   if (options->work_dir != NULL
       && !rn_config_set (root, "work_dir", rn_node_new_string (options->work_dir, "--work-dir"), error))

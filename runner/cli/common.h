@@ -10,7 +10,7 @@ G_BEGIN_DECLS
 
 typedef enum
 {
-  RN_OPTIONS_CONFIG = 1 << 0, /* CONFIG is the first argument, with --set */
+  RN_OPTIONS_CONFIG = 1 << 0, /* CONFIG is the first argument, with --set, --plugin-path */
   RN_OPTIONS_RUN = 1 << 1,    /* --work-dir, --device, --threads, --seed, --deterministic; with CONFIG */
   RN_OPTIONS_RESUME = 1 << 2, /* --resume, --resume-from; with CONFIG */
 } RnOptionGroups;
@@ -19,7 +19,8 @@ typedef enum
 typedef struct
 {
   char *config_path;
-  char **overrides; /* what stood after --set, in order; NULL-ended, or NULL */
+  char **overrides;   /* what stood after --set, in order; NULL-ended, or NULL */
+  char **plugin_path; /* folders; NULL-ended, or NULL */
   char *work_dir, *device;
   int threads; /* 0: not given */
   gint64 seed; /* RN_NULL_INT: not given */
