@@ -166,7 +166,8 @@ voc_base (const Voc *settings, guint i, const RnNode *node, const RnDatasetOptio
   base->filter_empty_gt = settings->filter_empty_gt;
   base->min_size = (int) settings->min_size;
   base->classes_node = settings->classes;
-  base->pipeline = rn_pipeline_new (settings->pipeline, options->test_mode, error);
+  base->pipeline = rn_pipeline_new (options->pipeline != NULL ? options->pipeline : settings->pipeline,
+                                    options->test_mode, error);
   if (base->pipeline == NULL || !check_layout (ann_file, base->prefix, node, error))
     return NULL;
   base->index = rn_voc_index (ann_file, base->prefix, options, error);

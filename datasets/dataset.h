@@ -35,6 +35,7 @@ typedef struct
   const RnDataset *class_source; /* what `classes: auto` copies; NULL: it means the names found */
   int num_classes;               /* of the model; 0: it follows the data set */
   gboolean test_mode;            /* no image is filtered out; the pipeline must be free of random choices */
+  const RnNode *pipeline;        /* in the place of those of the configuration; NULL: theirs */
   RnOnError on_error;
   int n_threads;              /* of the scan; 0: one per processor, at most 8 */
   const char *cache_dir;      /* where the scan is kept for the next start; NULL: nowhere */

@@ -6,6 +6,7 @@
 
 #include "runner/base/error.h"
 #include "runner/checkpoint-list.h"
+#include "runner/place.h"
 #include "runner/runner-private.h"
 #include "runner/weights/weights.h"
 
@@ -28,6 +29,7 @@ set_counters (RnRunner *runner, RnSafetensorsWriter *writer)
   rn_record_set_int (record, "epoch", runner->now.epoch);
   rn_record_set_int (record, "inner_iter", runner->now.inner_iter);
   rn_record_set_int (record, "opt_step", runner->now.opt_step);
+  rn_place_save (runner, record);
   set_record (writer, RN_CHECKPOINT_COUNTERS, record);
 }
 

@@ -5,9 +5,13 @@
 #include "runner/runner-private.h"
 
 #include "runner/base/log.h"
+#include "runner/config/schema.h"
+#include "runner/base/trace.h"
 #include "runner/crc32c.h"
 #include "runner/process-memory.h"
 
+#include <errno.h>
+#include <glib/gstdio.h>
 #include <math.h>
 
 /* ---- Optimizer ---- */
@@ -64,12 +68,6 @@ rn_runner_zero_grads (RnRunner *runner, GError **error)
   return runner->task->vtbl->zero_grads (runner->task, error);
 }
 
-static double
-seconds_since (gint64 start)
-{
-  return (double) (g_get_monotonic_time () - start) / 1e6;
-}
-
 gboolean
 rn_runner_backward (RnRunner *runner, GError **error)
 {
@@ -78,7 +76,7 @@ rn_runner_backward (RnRunner *runner, GError **error)
   runner->is_backward_done = TRUE;
   if (!runner->task->vtbl->backward (runner->task, error))
     return FALSE;
-  rn_runner_log (runner, "backward_time", seconds_since (start));
+  runner->times.backward += g_get_monotonic_time () - start;
   return TRUE;
 }
 
@@ -125,11 +123,13 @@ rn_runner_step (RnRunner *runner, double grad_multiplier, double clip_value, GEr
     .n_steps = runner->now.opt_step,
     .is_first = !runner->has_optimizer_state,
   };
+  gint64 trace_start = rn_trace_begin ();
   if (!runner->task->vtbl->update (runner->task, &update, error))
     return FALSE;
+  rn_trace_end (trace_start, RN_TRACE_PHASE, "step", NULL);
   runner->has_optimizer_state = TRUE;
   runner->now.opt_step++;
-  rn_runner_log (runner, "step_time", seconds_since (start));
+  runner->times.step += g_get_monotonic_time () - start;
   return TRUE;
 }
 
@@ -184,6 +184,14 @@ rn_runner_use_ema (RnRunner *runner, gboolean use)
   runner->uses_ema = use;
 }
 
+/* ---- Configuration ---- */
+
+gboolean
+rn_node_read (const RnNode *map, const RnKeySpec *keys, gpointer instance, GError **error)
+{
+  return rn_keys_parse (keys, map, instance, NULL, error);
+}
+
 /* ---- Looking inside ---- */
 
 gboolean
@@ -213,7 +221,7 @@ rn_runner_evaluate (RnRunner *runner, const RnEvalOptions *options, RnEvaluation
   RnTask *task = runner->task;
 
   g_return_val_if_fail (rn_runner_can_evaluate (runner), FALSE);
-  if (!runner->uses_ema)
+  if (!runner->uses_ema || runner->is_ema_in_place)
     return task->vtbl->evaluate (task, options, result, error);
   if (!task->vtbl->swap_ema (task, error))
     return FALSE;
@@ -244,6 +252,42 @@ rn_runner_request_checkpoint (RnRunner *runner, RnHook *hook, const RnCheckpoint
   g_ptr_array_add (runner->pending, pending);
 }
 
+gboolean
+rn_runner_can_save (const RnRunner *runner)
+{
+  return runner->n_bad_losses == 0;
+}
+
+void
+rn_runner_set_keep_best (RnRunner *runner, guint n)
+{
+  runner->keep_best = n;
+}
+
+guint
+rn_runner_keep_best (const RnRunner *runner)
+{
+  return runner->keep_best;
+}
+
+char *
+rn_runner_make_out_dir (const RnRunner *runner, const char *out_dir, const RnNode *config, GError **error)
+{
+  g_autofree char *name = g_path_get_basename (runner->work_dir);
+  g_autofree char *dir = g_build_filename (out_dir, name, NULL);
+
+  if (g_mkdir_with_parents (dir, 0777) == 0)
+    return g_steal_pointer (&dir);
+  rn_node_error (config, error, "out_dir: %s: %s", dir, g_strerror (errno));
+  return NULL;
+}
+
+void
+rn_runner_log_latest (RnRunner *runner, const char *name, double value)
+{
+  rn_log_buffer_push_latest (runner->log, name, runner->now.iter, value);
+}
+
 gint64
 rn_runner_log_interval (const RnRunner *runner)
 {
@@ -259,8 +303,25 @@ rn_runner_reserve_log (RnRunner *runner, gint64 n_iters)
 void
 rn_runner_foreach_log (const RnRunner *runner, gint64 n_iters, RnLogFunc func, gpointer user_data)
 {
+  if (runner->is_validating)
+    {
+      rn_log_means_foreach (runner->val_log, func, user_data);
+      return;
+    }
   /* The running iteration counts. */
   rn_log_buffer_foreach (runner->log, runner->now.iter + 1, n_iters, func, user_data);
+}
+
+void
+rn_runner_times (const RnRunner *runner, RnRunTimes *times)
+{
+  const RnTimes *us = &runner->times;
+
+  *times = (RnRunTimes){ .data = (double) us->data / 1e6,
+                         .forward = (double) us->forward / 1e6,
+                         .backward = (double) us->backward / 1e6,
+                         .step = (double) us->step / 1e6,
+                         .hooks = (double) (us->hooks + rn_times_running_hooks (us)) / 1e6 };
 }
 
 RnRecord *
@@ -313,6 +374,12 @@ const RnRecord *
 rn_runner_scores (const RnRunner *runner)
 {
   return runner->scores;
+}
+
+const char *const *
+rn_runner_score_names (const RnRunner *runner)
+{
+  return (const char *const *) runner->score_names->pdata;
 }
 
 /* ---- Where the run came from, and the machine ---- */

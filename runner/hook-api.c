@@ -45,7 +45,7 @@ rn_runner_max_epochs (const RnRunner *runner)
 gint64
 rn_runner_epoch_length (const RnRunner *runner)
 {
-  return runner->is_validating ? runner->task->val_length : runner->task->epoch_length;
+  return runner->is_validating ? runner->val_item_length : runner->task->epoch_length;
 }
 
 gboolean
@@ -120,27 +120,13 @@ rn_runner_loss (const RnRunner *runner, const char *name)
   return runner->task->vtbl->loss (runner->task, name);
 }
 
-/* Looks for one name among the means. */
-typedef struct
-{
-  const char *name;
-  double mean;
-} NamedMean;
-
-static void
-take_mean (const char *name, double mean, gpointer user_data)
-{
-  NamedMean *wanted = user_data;
-  if (strcmp (name, wanted->name) == 0)
-    wanted->mean = mean;
-}
-
 double
 rn_runner_log_mean (const RnRunner *runner, const char *name, gint64 n_iters)
 {
-  NamedMean wanted = { name, NAN };
-  rn_runner_foreach_log (runner, n_iters, take_mean, &wanted);
-  return wanted.mean;
+  if (runner->is_validating)
+    return rn_log_means_get (runner->val_log, name);
+  /* The running iteration counts. */
+  return rn_log_buffer_mean (runner->log, name, runner->now.iter + 1, n_iters);
 }
 
 double
@@ -263,7 +249,10 @@ rn_runner_read_activation (RnRunner *runner, const char *name, RnTensorDesc *des
 void
 rn_runner_log (RnRunner *runner, const char *name, double value)
 {
-  rn_log_buffer_push (runner->log, name, runner->now.iter, value);
+  if (runner->is_validating)
+    rn_log_means_add (runner->val_log, name, value, runner->batch != NULL ? runner->batch->n : 1);
+  else
+    rn_log_buffer_push (runner->log, name, runner->now.iter, value);
 }
 
 gboolean
@@ -273,6 +262,13 @@ rn_runner_set_score (RnRunner *runner, const char *name, double value)
     return FALSE;
   rn_record_set_float (runner->scores, name, value);
   return TRUE;
+}
+
+void
+rn_runner_declare_score (RnRunner *runner, const char *name)
+{
+  if (!g_ptr_array_find_with_equal_func (runner->score_names, name, g_str_equal, NULL))
+    g_ptr_array_insert (runner->score_names, (int) runner->score_names->len - 1, g_strdup (name));
 }
 
 void

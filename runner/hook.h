@@ -188,7 +188,8 @@ RN_API gint64 rn_runner_opt_step (const RnRunner *runner);
 RN_API gint64 rn_runner_max_iters (const RnRunner *runner);
 /* In a run counted in iterations: passes that are begun by its end. */
 RN_API gint64 rn_runner_max_epochs (const RnRunner *runner);
-/* Iterations of one pass of the data that the running stage is about: of training, or of validation. */
+/* Iterations of one pass of the data that the running stage is about: of training, or of validation. In a run
+ * counted in iterations a pass of validation is one val item of the workflow. */
 RN_API gint64 rn_runner_epoch_length (const RnRunner *runner);
 /* EpochBasedRunner? */
 RN_API gboolean rn_runner_is_by_epoch (const RnRunner *runner);
@@ -214,7 +215,7 @@ RN_API const RnBatch *rn_runner_batch (const RnRunner *runner);
 /* A loss of the forward pass just done: "loss", "loss_cls", ...; NAN if there is none of that name. */
 RN_API double rn_runner_loss (const RnRunner *runner, const char *name);
 /* Mean of a logged value over the last @n_iters iterations, the running one included; NAN if there is none.
- */
+ * While validating: over all images since before_val_epoch, of what was logged while validating. */
 RN_API double rn_runner_log_mean (const RnRunner *runner, const char *name, gint64 n_iters);
 /* The evaluation of this stage, if there was one: "mAP", "AP50", ...; else NAN. */
 RN_API double rn_runner_score (const RnRunner *runner, const char *name);
@@ -251,6 +252,9 @@ RN_API void rn_runner_log (RnRunner *runner, const char *name, double value);
 /* Adds to the evaluation of this stage, or replaces; the hooks behind see it and the loggers print it. FALSE:
  * there was no evaluation in this stage. */
 RN_API gboolean rn_runner_set_score (RnRunner *runner, const char *name, double value);
+/* In init: evaluations will have a score of this name from this hook, so that others may ask for it by name
+ * before there is one (EarlyStoppingHook.monitor). */
+RN_API void rn_runner_declare_score (RnRunner *runner, const char *name);
 /* Before the iteration or in it before the step, every time: lr hooks set it anew in each before_train_iter.
  * @lr is for parameters whose lr_mult is 1; each group gets it times its own. */
 RN_API void rn_runner_set_lr (RnRunner *runner, double lr);

@@ -33,6 +33,7 @@ typedef enum
   RN_SPLIT_TRAIN,
   RN_SPLIT_VAL,
   RN_SPLIT_TEST,
+  RN_SPLIT_VAL_LOSS, /* the validation set through the pipeline of training, for its loss */
   RN_SPLIT_COUNT
 } RnSplit;
 
@@ -46,6 +47,7 @@ typedef struct
   RnDataset *datasets[RN_SPLIT_COUNT]; /* NULL until rn_job_open_data */
   RnSampler *samplers[RN_SPLIT_COUNT];
   RnPrograms *programs; /* NULL until rn_job_open_programs */
+  const char **keep;    /* (nullable) owned list of lent names: what the programs keep of @wants */
   const RnWants *wants; /* (nullable) lent: what hooks want of the programs; set before they are opened */
 } RnJob;
 
@@ -54,8 +56,11 @@ RnJob *rn_job_new (RnNode *root, GError **error);
 void rn_job_free (RnJob *job);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnJob, rn_job_free)
 
-/* The data set and sampler of a split, indexed (progress on a terminal). Errors: RN_DATA_ERROR,
- * RN_CONFIG_ERROR when the file has no such split. */
+/*
+ * The data set and sampler of a split, indexed (progress on a terminal). RN_SPLIT_VAL_LOSS takes the classes
+ * and the pipeline of the training split. Errors: RN_DATA_ERROR, RN_CONFIG_ERROR when the file has no such
+ * split.
+ */
 gboolean rn_job_open_data (RnJob *job, RnSplit split, GError **error);
 /* The model; its number of classes agrees with the data sets that are open, or with `classes:` when it is a
  * list. */
@@ -72,7 +77,11 @@ RnPassOptions rn_job_pass_options (const RnJob *job);
 gboolean rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gboolean check,
                                GError **error);
 
-/* Loader of an open split; training: shuffled and with targets. (transfer full) */
+/* Does the workflow of the configuration have validation losses? */
+gboolean rn_job_has_val_loss (const RnJob *job);
+
+/* Loader of an open split; training: shuffled and with targets; validation losses: in order, with targets.
+ * (transfer full) */
 RnLoader *rn_job_loader (RnJob *job, RnSplit split, GError **error);
 
 /* Prints "planning shapes 12/40" and the like on a terminal. An RnProgress. */

@@ -4,6 +4,7 @@
 
 #include "runner/record.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct
@@ -17,12 +18,14 @@ typedef struct
   char *name;
   Entry *ring;
   gint64 head, count; /* of the oldest entry; entries */
+  gboolean is_latest; /* the last value stands for the mean */
 } Window;
 
 struct _RnLogBuffer
 {
   gint64 capacity; /* entries of each ring */
   GPtrArray *windows;
+  guint next; /* window that the next name is compared with first; at most their number */
 };
 
 static void
@@ -65,26 +68,42 @@ entry_at (const RnLogBuffer *buffer, const Window *window, gint64 i)
   return &window->ring[(window->head + i) % buffer->capacity];
 }
 
+/* -1 if there is none. Names come in the same order in each iteration: the search begins behind the last one
+ * found. */
+static int
+find_window (const RnLogBuffer *buffer, const char *name, guint first)
+{
+  guint n = buffer->windows->len;
+
+  for (guint k = 0; k < n; k++)
+    {
+      guint i = first + k < n ? first + k : first + k - n;
+      if (strcmp (((const Window *) g_ptr_array_index (buffer->windows, i))->name, name) == 0)
+        return (int) i;
+    }
+  return -1;
+}
+
 static Window *
 get_window (RnLogBuffer *buffer, const char *name)
 {
-  for (guint i = 0; i < buffer->windows->len; i++)
+  int found = find_window (buffer, name, buffer->next);
+
+  if (found < 0)
     {
-      Window *window = g_ptr_array_index (buffer->windows, i);
-      if (strcmp (window->name, name) == 0)
-        return window;
+      Window *window = g_new0 (Window, 1);
+      window->name = g_strdup (name);
+      window->ring = g_new (Entry, buffer->capacity);
+      found = (int) buffer->windows->len;
+      g_ptr_array_add (buffer->windows, window);
     }
-  Window *window = g_new0 (Window, 1);
-  window->name = g_strdup (name);
-  window->ring = g_new (Entry, buffer->capacity);
-  g_ptr_array_add (buffer->windows, window);
-  return window;
+  buffer->next = (guint) found + 1;
+  return g_ptr_array_index (buffer->windows, (guint) found);
 }
 
-void
-rn_log_buffer_push (RnLogBuffer *buffer, const char *name, gint64 iter, double value)
+static void
+push (RnLogBuffer *buffer, Window *window, gint64 iter, double value)
 {
-  Window *window = get_window (buffer, name);
   if (window->count == buffer->capacity)
     {
       window->head = (window->head + 1) % buffer->capacity;
@@ -96,25 +115,64 @@ rn_log_buffer_push (RnLogBuffer *buffer, const char *name, gint64 iter, double v
 }
 
 void
+rn_log_buffer_push (RnLogBuffer *buffer, const char *name, gint64 iter, double value)
+{
+  push (buffer, get_window (buffer, name), iter, value);
+}
+
+void
+rn_log_buffer_push_latest (RnLogBuffer *buffer, const char *name, gint64 iter, double value)
+{
+  Window *window = get_window (buffer, name);
+  window->is_latest = TRUE;
+  push (buffer, window, iter, value);
+}
+
+/* Over the iterations [@end - @n_iters, @end), from the oldest on; of a count its last value. NAN if there is
+ * none. */
+static gboolean
+window_mean (const RnLogBuffer *buffer, const Window *window, gint64 end, gint64 n_iters, double *mean)
+{
+  gint64 first = window->count, n = 0;
+  double sum = 0, last = NAN;
+
+  while (first > 0 && entry_at (buffer, window, first - 1)->iter >= end - n_iters)
+    first--;
+  for (gint64 i = first; i < window->count; i++)
+    {
+      const Entry *entry = entry_at (buffer, window, i);
+      if (entry->iter >= end)
+        break;
+      sum += entry->value;
+      last = entry->value;
+      n++;
+    }
+  *mean = n == 0 || window->is_latest ? last : sum / (double) n;
+  return n > 0;
+}
+
+void
 rn_log_buffer_foreach (const RnLogBuffer *buffer, gint64 end, gint64 n_iters, RnLogFunc func,
                        gpointer user_data)
 {
-  for (guint w = 0; w < buffer->windows->len; w++)
+  for (guint i = 0; i < buffer->windows->len; i++)
     {
-      const Window *window = g_ptr_array_index (buffer->windows, w);
-      double sum = 0;
-      gint64 n = 0;
-      for (gint64 i = 0; i < window->count; i++)
-        {
-          const Entry *entry = entry_at (buffer, window, i);
-          if (entry->iter < end - n_iters || entry->iter >= end)
-            continue;
-          sum += entry->value;
-          n++;
-        }
-      if (n > 0)
-        func (window->name, sum / (double) n, user_data);
+      const Window *window = g_ptr_array_index (buffer->windows, i);
+      double mean;
+      if (window_mean (buffer, window, end, n_iters, &mean))
+        func (window->name, mean, user_data);
     }
+}
+
+double
+rn_log_buffer_mean (const RnLogBuffer *buffer, const char *name, gint64 end, gint64 n_iters)
+{
+  int found = find_window (buffer, name, 0);
+  double mean = NAN;
+
+  if (found >= 0)
+    window_mean (buffer, g_ptr_array_index (buffer->windows, (guint) found), end, n_iters, &mean);
+  return mean;
 }
 
 guint

@@ -21,10 +21,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnLogBuffer, rn_log_buffer_free)
 void rn_log_buffer_reserve (RnLogBuffer *buffer, gint64 n_iters);
 /* @iter: 0-based number of the iteration; must not go back for a name. */
 void rn_log_buffer_push (RnLogBuffer *buffer, const char *name, gint64 iter, double value);
+/* The same for a count or a scale: its last value stands for the mean. */
+void rn_log_buffer_push_latest (RnLogBuffer *buffer, const char *name, gint64 iter, double value);
 /* Means over the iterations [@end - @n_iters, @end), for names that have a value there, in the order of first
  * use. */
 void rn_log_buffer_foreach (const RnLogBuffer *buffer, gint64 end, gint64 n_iters, RnLogFunc func,
                             gpointer user_data);
+
+/* The same of one name; NAN if it has no value there. */
+double rn_log_buffer_mean (const RnLogBuffer *buffer, const char *name, gint64 end, gint64 n_iters);
 
 /* Names in the order of first use. Lent. */
 guint rn_log_buffer_size (const RnLogBuffer *buffer);

@@ -1,15 +1,16 @@
 /*
  * loop.c: the loop of a run.
  *
- * Where a run stands is (epoch, inner_iter): so many passes done, and so many iterations of the next one. A
- * run that is taken up in the middle of a pass enters it with before_train_epoch, as the run did that began
- * it. after_train_epoch comes after a whole pass only; a run that ends in the middle of one goes straight to
- * after_run.
+ * Where a run stands is (epoch, inner_iter): so many passes done, and so many iterations of the next one; and
+ * its place in the workflow (place.h). A run that is taken up in the middle of a pass enters it with
+ * before_train_epoch, as the run did that began it. after_train_epoch comes after a whole pass only; a run
+ * that ends in the middle of one goes straight to after_run.
  */
 #define G_LOG_DOMAIN "rn-runner"
 #include "config.h"
 
-#include "runner/runner-private.h"
+#include "runner/loop-private.h"
+#include "runner/place.h"
 
 #include "runner/base/error.h"
 #include "runner/base/signals.h"
@@ -18,28 +19,34 @@
 
 #define MAX_BAD_LOSSES 10 /* iterations in a row */
 
-static gboolean
-call_stage (RnRunner *runner, RnStage stage, GError **error)
+gboolean
+rn_runner_call_stage (RnRunner *runner, RnStage stage, GError **error)
 {
+  rn_times_begin_hooks (&runner->times);
   runner->stage = stage;
   g_clear_pointer (&runner->scores, rn_record_free);
-  return rn_hook_list_call (runner->hooks, stage, runner, error);
+  gboolean is_ok = rn_hook_list_call (runner->hooks, stage, runner, error);
+  rn_times_end_hooks (&runner->times);
+  return is_ok;
 }
 
-/* Hooks may ask for the end at any time, the system too. */
-static gboolean
-must_leave (RnRunner *runner)
+gboolean
+rn_runner_flush (RnRunner *runner, GError **error)
+{
+  if (runner->pending->len == 0)
+    return TRUE;
+  rn_times_begin_hooks (&runner->times);
+  gboolean is_ok = rn_runner_flush_checkpoints (runner, error);
+  rn_times_end_hooks (&runner->times);
+  return is_ok;
+}
+
+gboolean
+rn_runner_must_leave (RnRunner *runner)
 {
   if (runner->signal == 0)
     runner->signal = rn_signals_pending ();
   return runner->signal != 0 || runner->is_stopped;
-}
-
-static gboolean
-is_finished (const RnRunner *runner)
-{
-  /* A signal may have come between the last iteration of a pass and its after_train_epoch. */
-  return runner->now.iter >= runner->max_iters && runner->now.inner_iter < runner->task->epoch_length;
 }
 
 /* Once the weights are NaN no iteration brings them back, and checkpoints of them are worth nothing. */
@@ -68,94 +75,160 @@ check_loss (RnRunner *runner, double loss, GError **error)
   return FALSE;
 }
 
-static gboolean
-log_losses (RnRunner *runner, GError **error)
+double
+rn_runner_log_losses (RnRunner *runner)
 {
   for (const char *const *name = runner->task->loss_names; *name != NULL; name++)
     rn_runner_log (runner, *name, rn_runner_loss (runner, *name));
   double loss = rn_runner_loss (runner, "loss");
   rn_runner_log (runner, "loss", loss);
-  return check_loss (runner, loss, error);
+  return loss;
+}
+
+const RnBatch *
+rn_runner_next_batch (RnRunner *runner, RnTaskData data, GError **error)
+{
+  gint64 start = g_get_monotonic_time ();
+  const RnBatch *batch = runner->task->vtbl->next (runner->task, data, error);
+
+  runner->times.data += g_get_monotonic_time () - start;
+  return batch;
+}
+
+gboolean
+rn_runner_forward (RnRunner *runner, RnMode mode, float grad_scale, GError **error)
+{
+  gint64 start = g_get_monotonic_time ();
+  gboolean is_ok = runner->task->vtbl->forward (runner->task, runner->batch, mode, grad_scale, error);
+
+  runner->times.forward += g_get_monotonic_time () - start;
+  if (!is_ok)
+    g_prefix_error (error, "%siteration %" G_GINT64_FORMAT ": ", runner->is_validating ? "validation, " : "",
+                    rn_runner_inner_iter (runner) + 1);
+  return is_ok;
 }
 
 static gboolean
-forward (RnRunner *runner, GError **error)
+forward_train (RnRunner *runner, GError **error)
 {
-  gint64 start = g_get_monotonic_time ();
-
   float scale = (float) ((double) runner->grad_scale * runner->loss_weight);
-  if (!runner->task->vtbl->forward (runner->task, runner->batch, RN_MODE_TRAIN, scale, error))
-    {
-      g_prefix_error (error, "iteration %" G_GINT64_FORMAT ": ", runner->now.iter + 1);
-      return FALSE;
-    }
-  rn_runner_log (runner, "forward_time", (double) (g_get_monotonic_time () - start) / 1e6);
-  return log_losses (runner, error);
+
+  return rn_runner_forward (runner, RN_MODE_TRAIN, scale, error)
+         && check_loss (runner, rn_runner_log_losses (runner), error);
+}
+
+static gboolean
+train_batch (RnRunner *runner, GError **error)
+{
+  runner->grad_scale = 1;
+  runner->loss_weight = 1;
+  runner->is_backward_done = runner->has_step_grads = FALSE;
+  return rn_runner_call_stage (runner, RN_STAGE_BEFORE_TRAIN_ITER, error) && forward_train (runner, error)
+         && rn_runner_call_stage (runner, RN_STAGE_AFTER_TRAIN_ITER, error);
 }
 
 static gboolean
 run_iter (RnRunner *runner, GError **error)
 {
-  const RnTaskVtbl *task = runner->task->vtbl;
+  RnTask *task = runner->task;
   GError *cause = NULL;
 
-  runner->batch = task->next (runner->task, RN_TASK_TRAIN, &cause);
+  runner->batch = rn_runner_next_batch (runner, RN_TASK_TRAIN, &cause);
   if (runner->batch == NULL)
     {
       if (cause == NULL)
         cause = g_error_new (RN_RUN_ERROR, RN_RUN_ERROR_FAILED,
                              "the data ended in iteration %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT,
-                             runner->now.inner_iter + 1, runner->task->epoch_length);
+                             runner->now.inner_iter + 1, task->epoch_length);
       g_propagate_error (error, cause);
       return FALSE;
     }
-  runner->grad_scale = 1;
-  runner->loss_weight = 1;
-  runner->is_backward_done = runner->has_step_grads = FALSE;
-  gboolean is_ok = call_stage (runner, RN_STAGE_BEFORE_TRAIN_ITER, error) && forward (runner, error)
-                   && call_stage (runner, RN_STAGE_AFTER_TRAIN_ITER, error);
-  task->release (runner->task, RN_TASK_TRAIN, runner->batch);
+  gboolean is_ok = train_batch (runner, error);
+  task->vtbl->release (task, RN_TASK_TRAIN, runner->batch);
   runner->batch = NULL;
   if (!is_ok)
     return FALSE;
 
   runner->now.iter++;
   runner->now.inner_iter++;
-  return rn_runner_flush_checkpoints (runner, error);
+  if (!runner->is_by_epoch)
+    rn_place_advance (runner, 1);
+  return rn_runner_flush (runner, error);
 }
 
-/* One pass of the data, or what is left of it. */
+/* A pass stays open while a run counted in iterations validates in the middle of it. */
 static gboolean
-run_epoch (RnRunner *runner, GError **error)
+open_pass (RnRunner *runner, GError **error)
 {
   RnTask *task = runner->task;
 
-  task->vtbl->seek (task, RN_TASK_TRAIN, (guint64) runner->now.epoch, runner->now.inner_iter);
-  if (!call_stage (runner, RN_STAGE_BEFORE_TRAIN_EPOCH, error))
-    return FALSE;
-  while (runner->now.inner_iter < task->epoch_length && runner->now.iter < runner->max_iters
-         && !must_leave (runner))
-    if (!run_iter (runner, error))
-      return FALSE;
-  if (runner->now.inner_iter < task->epoch_length || must_leave (runner))
+  if (runner->is_pass_open)
     return TRUE;
+  runner->is_pass_open = TRUE;
+  task->vtbl->seek (task, RN_TASK_TRAIN, (guint64) runner->now.epoch, runner->now.inner_iter);
+  return rn_runner_call_stage (runner, RN_STAGE_BEFORE_TRAIN_EPOCH, error);
+}
 
-  if (!call_stage (runner, RN_STAGE_AFTER_TRAIN_EPOCH, error))
+static gboolean
+close_pass (RnRunner *runner, GError **error)
+{
+  if (!rn_runner_call_stage (runner, RN_STAGE_AFTER_TRAIN_EPOCH, error))
     return FALSE;
+  runner->is_pass_open = FALSE;
   runner->now.epoch++;
   runner->now.inner_iter = 0;
-  return rn_runner_flush_checkpoints (runner, error);
+  if (runner->is_by_epoch)
+    rn_place_advance (runner, 1);
+  return rn_runner_flush (runner, error);
+}
+
+static gboolean
+is_pass_done (const RnRunner *runner)
+{
+  return runner->now.inner_iter == runner->task->epoch_length;
+}
+
+static gboolean
+train (RnRunner *runner, GError **error)
+{
+  if (!open_pass (runner, error))
+    return FALSE;
+  if (rn_runner_must_leave (runner))
+    return TRUE;
+  return is_pass_done (runner) ? close_pass (runner, error) : run_iter (runner, error);
+}
+
+/* The next thing to do. A signal may have come between the last iteration of a pass and its
+ * after_train_epoch: that comes first, whatever the workflow has next. */
+static gboolean
+go_on (RnRunner *runner, GError **error)
+{
+  if (is_pass_done (runner))
+    return train (runner, error);
+  if (rn_place_item (runner)->is_val)
+    return rn_runner_validate (runner, error);
+  if (runner->now.iter < runner->max_iters)
+    return train (runner, error);
+  rn_place_leave (runner);
+  return TRUE;
+}
+
+/* A train item ends early when the run has all its iterations; the val items behind it are still done. */
+static gboolean
+is_finished (const RnRunner *runner)
+{
+  return runner->now.iter >= runner->max_iters && !is_pass_done (runner) && rn_place_is_start (runner);
 }
 
 static gboolean
 run_all (RnRunner *runner, GError **error)
 {
-  if (!call_stage (runner, RN_STAGE_BEFORE_RUN, error) || !rn_runner_flush_checkpoints (runner, error))
+  if (!rn_runner_call_stage (runner, RN_STAGE_BEFORE_RUN, error) || !rn_runner_flush (runner, error))
     return FALSE;
-  while (!is_finished (runner) && !must_leave (runner))
-    if (!run_epoch (runner, error))
+  while (!rn_runner_must_leave (runner) && !is_finished (runner))
+    if (!go_on (runner, error))
       return FALSE;
-  return !must_leave (runner) || rn_runner_save_interrupted (runner, error);
+  return !rn_runner_must_leave (runner) || rn_runner_save_interrupted (runner, error);
 }
 
 gboolean

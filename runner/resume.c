@@ -6,6 +6,7 @@
 #include "runner/checkpoint-list.h"
 #include "runner/config/config.h"
 #include "runner/config/diff.h"
+#include "runner/place.h"
 #include "runner/record.h"
 #include "runner/runner-private.h"
 #include "runner/base/error.h"
@@ -108,7 +109,7 @@ read_counters (RnRunner *runner, const RnRecord *record, RnCounters *counters, G
   counters->opt_step = rn_record_int (record, "opt_step", -1);
   if (counters->epoch >= 0 && counters->inner_iter >= 0 && counters->inner_iter <= length
       && counters->opt_step >= 0 && !__builtin_mul_overflow (counters->epoch, length, &iters)
-      && counters->iter - counters->inner_iter == iters)
+      && counters->iter - counters->inner_iter == iters && rn_place_load (runner, record, counters))
     return TRUE;
   g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "its counters do not agree");
   return FALSE;
@@ -242,6 +243,8 @@ rn_runner_resume (RnRunner *runner, const char *path, GError **error)
     forget_newer (runner, path);
   if (runner->kept->len > 0)
     runner->saved_at = runner->now;
+  g_free (runner->resumed_from);
+  runner->resumed_from = g_strdup (rn_safetensors_path (file));
   g_message ("resumed from %s: %" G_GINT64_FORMAT " epochs and %" G_GINT64_FORMAT
              " iterations done, %" G_GINT64_FORMAT " iterations to go",
              rn_safetensors_path (file), runner->now.epoch, runner->now.inner_iter,

@@ -4,7 +4,9 @@
 
 #include "runner/hook-list.h"
 #include "runner/log-buffer.h"
+#include "runner/log-means.h"
 #include "runner/runner.h"
+#include "runner/times.h"
 
 G_BEGIN_DECLS
 
@@ -13,6 +15,9 @@ typedef struct
   gint64 iter, epoch,
       inner_iter;  /* finished iterations, passes of the data, iterations of the current pass */
   gint64 opt_step; /* performed optimizer steps */
+  /* The place in the workflow, see place.h: number of the item, what is done of its epochs or iterations. */
+  gint64 item, item_done;
+  gint64 val_batch; /* the next of the validation stream of a run counted in iterations */
 } RnCounters;
 
 /* A request with the hook that is to blame if it fails, and copies of the strings. */
@@ -31,16 +36,22 @@ struct _RnRunner
   char *work_dir, *config_text, *timestamp;
   char *resumed_from; /* (nullable) path of a checkpoint */
   const RnOptimizer *optimizer;
+  GArray *workflow; /* of RnWorkflowItem */
 
   RnHookList *hooks;
   RnLogBuffer *log;
+  RnLogMeans *val_log; /* of the running pass of validation */
   gint64 log_interval;
 
   RnCounters now;
   RnStage stage;          /* the one that is running or ran last */
   const RnBatch *batch;   /* between next and release */
+  gboolean is_pass_open;  /* between before_train_epoch and after_train_epoch */
   gboolean is_validating; /* in a val item of the workflow */
   gint64 val_inner_iter;  /* finished validation iterations of the current pass */
+  gint64 val_item_length; /* iterations of that pass */
+  gboolean is_val_open;   /* the validation data were sought */
+  RnTimes times;
 
   float grad_scale;
   double loss_weight;
@@ -53,6 +64,7 @@ struct _RnRunner
   gboolean is_window_open;      /* gradients matter beyond this iteration */
   gboolean has_optimizer_state; /* a step was done, or its momentum was loaded */
   gboolean uses_ema, has_loaded_ema;
+  gboolean is_ema_in_place; /* the weights and their running mean have changed places */
   gboolean is_stopped; /* rn_runner_stop */
   int signal;          /* that was seen by the loop, or 0 */
   int n_bad_losses;    /* iterations in a row whose loss is NaN or infinite */
@@ -60,7 +72,9 @@ struct _RnRunner
   GPtrArray *pending;  /* of RnPendingCheckpoint */
   GPtrArray *kept;     /* of char *: regular checkpoints of this run, newest first, as in last_checkpoint */
   RnCounters saved_at; /* counters of the newest regular checkpoint */
-  RnRecord *scores;    /* of an evaluation in the current stage; or NULL */
+  guint keep_best;     /* rn_runner_set_keep_best */
+  GPtrArray *score_names; /* of char *, with a NULL at the end: what evaluations will have */
+  RnRecord *scores;       /* of an evaluation in the current stage; or NULL */
 };
 
 /* Writes what was asked for, in order; the best ones first, so that the regular one knows of them. */

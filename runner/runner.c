@@ -83,7 +83,10 @@ rn_runner_new (RnTask *task, const RnRunnerOptions *options)
                                                  : g_date_time_format (start, "%Y%m%d_%H%M%S");
   runner->optimizer = options->optimizer;
   runner->hooks = options->hooks;
+  runner->workflow = options->workflow != NULL ? g_array_copy ((GArray *) options->workflow)
+                                               : rn_workflow_parse (NULL, NULL);
   runner->log = rn_log_buffer_new ();
+  runner->val_log = rn_log_means_new ();
   runner->log_interval = options->log_interval;
   runner->grad_scale = 1;
   runner->loss_weight = runner->grad_multiplier = 1;
@@ -92,7 +95,10 @@ rn_runner_new (RnTask *task, const RnRunnerOptions *options)
   runner->momentum = rn_optimizer_momentum (options->optimizer);
   runner->pending = g_ptr_array_new_with_free_func (pending_free);
   runner->kept = g_ptr_array_new_with_free_func (g_free);
-  runner->saved_at = (RnCounters){ -1, -1, -1, -1 };
+  runner->saved_at = (RnCounters){ .iter = -1 };
+  runner->keep_best = 1;
+  runner->score_names = g_ptr_array_new_with_free_func (g_free);
+  g_ptr_array_add (runner->score_names, NULL);
   return runner;
 }
 
@@ -103,12 +109,16 @@ rn_runner_free (RnRunner *runner)
     return;
   rn_hook_list_free (runner->hooks);
   rn_log_buffer_free (runner->log);
+  rn_log_means_free (runner->val_log);
+  g_array_unref (runner->workflow);
   rn_record_free (runner->scores);
   g_ptr_array_unref (runner->pending);
   g_ptr_array_unref (runner->kept);
+  g_ptr_array_unref (runner->score_names);
   g_free (runner->work_dir);
   g_free (runner->config_text);
   g_free (runner->timestamp);
+  g_free (runner->resumed_from);
   g_free (runner->lrs);
   g_free (runner);
 }
@@ -116,6 +126,13 @@ rn_runner_free (RnRunner *runner)
 gboolean
 rn_runner_init (RnRunner *runner, GError **error)
 {
+  if (rn_workflow_has_val (runner->workflow) && runner->task->val_length == 0)
+    {
+      g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_KEY,
+                   "the workflow has val, and there are no validation data; what works: data.val, or "
+                   "`workflow: [[train, 1]]`");
+      return FALSE;
+    }
   return rn_hook_list_init (runner->hooks, runner, error);
 }
 

@@ -9,6 +9,7 @@
 #include "runner/optimizer.h"
 #include "runner/run-config.h"
 #include "runner/task.h"
+#include "runner/workflow.h"
 
 G_BEGIN_DECLS
 
@@ -22,6 +23,7 @@ typedef struct
   const RnOptimizer *optimizer; /* lent for the life of the runner */
   RnHookList *hooks;            /* (transfer full) */
   gint64 log_interval;          /* iterations, for loggers without an interval of their own */
+  const GArray *workflow;       /* of RnWorkflowItem, copied; NULL: [[train, 1]] */
 } RnRunnerOptions;
 
 /* Reads the map `runner:` (type, max_epochs, max_iters) into the first three options. */

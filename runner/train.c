@@ -17,12 +17,33 @@
 static void
 describe_data (const RnJob *job)
 {
+  static const char *const names[] = { "training set", "validation set", "test set",
+                                       "validation set, for its loss" };
+  G_STATIC_ASSERT (G_N_ELEMENTS (names) == RN_SPLIT_COUNT);
+
   for (int split = 0; split < RN_SPLIT_COUNT; split++)
     if (job->datasets[split] != NULL)
       {
         g_autofree char *text = rn_dataset_describe (job->datasets[split]);
-        g_message ("%s: %s", split == RN_SPLIT_TRAIN ? "training set" : "validation set", text);
+        g_message ("%s: %s", names[split], text);
       }
+}
+
+static gboolean
+check_wants (const RnTraining *training, GError **error)
+{
+  const GArray *activations = training->wants->activations;
+
+  for (guint i = 0; i < activations->len; i++)
+    {
+      const RnWantedActivation *wanted = &g_array_index (activations, RnWantedActivation, i);
+      if (!rn_programs_check_module (training->job->programs, wanted->module, error))
+        {
+          g_prefix_error (error, "%s: ", wanted->hook);
+          return FALSE;
+        }
+    }
+  return TRUE;
 }
 
 /* Data, model, and programs for every shape that the run can meet. */
@@ -36,14 +57,21 @@ open_parts (RnTraining *training, GError **error)
     return FALSE;
   if (job->config.evaluation != NULL && !rn_job_open_data (job, RN_SPLIT_VAL, error))
     return FALSE;
+  if (rn_job_has_val_loss (job) && !rn_job_open_data (job, RN_SPLIT_VAL_LOSS, error))
+    return FALSE;
   describe_data (job);
   rn_job_add_shapes (job, RN_SPLIT_TRAIN, RN_MODE_TRAIN, shapes);
   guint n_train = shapes->len;
   if (job->datasets[RN_SPLIT_VAL] != NULL)
     rn_job_add_shapes (job, RN_SPLIT_VAL, RN_MODE_INFER, shapes);
-  g_message ("shapes: %u for training, %u for evaluation", n_train, shapes->len - n_train);
+  guint n_eval = shapes->len - n_train;
+  if (job->datasets[RN_SPLIT_VAL_LOSS] != NULL)
+    rn_job_add_shapes (job, RN_SPLIT_VAL_LOSS, RN_MODE_LOSS, shapes);
+  g_message ("shapes: %u for training, %u for evaluation, %u for validation loss", n_train, n_eval,
+             shapes->len - n_train - n_eval);
 
-  if (!rn_job_open_model (job, error) || !rn_job_open_programs (job, shapes, TRUE, FALSE, error))
+  if (!rn_job_open_model (job, error) || !rn_job_open_programs (job, shapes, TRUE, FALSE, error)
+      || !check_wants (training, error))
     return FALSE;
   RnParamSet *params = rn_programs_params (job->programs);
   for (int i = 0; i < rn_param_set_size (params); i++)
@@ -136,6 +164,10 @@ build (RnTraining *training, const char *timestamp, gboolean is_resumed, GError 
       || !rn_hook_list_prepare (hooks, training->wants, error) || !open_parts (training, error)
       || (training->task = rn_train_task_new (job, error)) == NULL)
     return FALSE;
+  g_autoptr (GArray) workflow = rn_workflow_parse (job->config.workflow, error);
+  if (workflow == NULL)
+    return FALSE;
+  options.workflow = workflow;
   options.optimizer = training->optimizer;
   options.hooks = g_steal_pointer (&hooks);
   training->runner = rn_runner_new (training->task, &options);

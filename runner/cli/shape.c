@@ -56,7 +56,11 @@ rn_job_open_shapes (RnJob *job, const char *text, int batch, gboolean evaluation
             }
           return FALSE;
         }
+      if (job->data.val != NULL && rn_job_has_val_loss (job) && !rn_job_open_data (job, RN_SPLIT_VAL_LOSS, error))
+        return FALSE;
       rn_job_add_shapes (job, RN_SPLIT_TRAIN, RN_MODE_TRAIN, shapes);
+      if (job->datasets[RN_SPLIT_VAL_LOSS] != NULL)
+        rn_job_add_shapes (job, RN_SPLIT_VAL_LOSS, RN_MODE_LOSS, shapes);
       if (evaluation && job->data.val)
         rn_job_add_shapes (job, RN_SPLIT_VAL, RN_MODE_INFER, shapes);
     }

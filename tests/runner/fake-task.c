@@ -22,6 +22,11 @@ static void
 seek (RnTask *task, RnTaskData data, guint64 epoch, gint64 first_batch)
 {
   FakeTask *fake = (FakeTask *) task;
+  if (data == RN_TASK_VAL)
+    {
+      fake->val_next = first_batch;
+      return;
+    }
   fake->epoch = epoch;
   fake->next = first_batch;
 }
@@ -30,27 +35,38 @@ static const RnBatch *
 next (RnTask *task, RnTaskData data, GError **error)
 {
   FakeTask *fake = (FakeTask *) task;
+  if (data == RN_TASK_VAL)
+    {
+      fake->val_batch.n = fake->val_next + 1 == task->val_length ? 1 : 2;
+      return fake->val_next++ < task->val_length ? &fake->val_batch : NULL;
+    }
   return fake->next++ < task->epoch_length ? &fake->batch : NULL;
 }
 
 static void
 release (RnTask *task, RnTaskData data, const RnBatch *batch)
 {
-  g_assert_true (batch == &((FakeTask *) task)->batch);
+  FakeTask *fake = (FakeTask *) task;
+  g_assert_true (batch == (data == RN_TASK_VAL ? &fake->val_batch : &fake->batch));
 }
 
 /* What weight @i is pulled to by the current batch. */
 static float
 target (const FakeTask *fake, int i)
 {
+  if (fake->is_val)
+    return (float) ((guint64) (fake->val_next * 5 + i) % 7) / 3;
   return (float) ((fake->epoch * 7 + (guint64) fake->next * 3 + (guint64) i) % 11) / 3;
 }
 
 static gboolean
 forward (RnTask *task, const RnBatch *batch, RnMode mode, float grad_scale, GError **error)
 {
-  trace ((FakeTask *) task, "forward");
-  ((FakeTask *) task)->grad_scale = grad_scale;
+  FakeTask *fake = (FakeTask *) task;
+  trace (fake, mode == RN_MODE_LOSS ? "loss" : "forward");
+  fake->is_val = mode == RN_MODE_LOSS;
+  g_assert_true (batch == (fake->is_val ? &fake->val_batch : &fake->batch));
+  fake->grad_scale = grad_scale;
   return TRUE;
 }
 
@@ -321,6 +337,9 @@ fake_run_open (FakeRun *run, const char *yaml, gint64 epoch_length, const char *
   RnRunnerOptions options = { .work_dir = run->dir, .config_text = text, .optimizer = run->optimizer };
   rn_runner_options_parse (run->config.runner, &options, &error);
   g_assert_no_error (error);
+  g_autoptr (GArray) workflow = rn_workflow_parse (run->config.workflow, &error);
+  g_assert_no_error (error);
+  options.workflow = workflow;
   options.hooks = rn_training_hooks_new (&run->config, &options.log_interval, &error);
   g_assert_no_error (error);
   run->runner = rn_runner_new (&run->fake.task, &options);

@@ -29,6 +29,9 @@ typedef struct
   double grad_norm; /* given instead of the real one when above 0 */
   guint64 epoch;
   gint64 next;          /* batch of the epoch */
+  RnBatch val_batch;    /* of two images, the last one of a pass of one */
+  gint64 val_next;
+  gboolean is_val;      /* the last forward was of validation data; set task.val_length to have some */
   const double *scores; /* mAP of the first evaluation, the second, ... */
   guint n_scores, n_evaluations;
   int signal_in_evaluation; /* raised in the evaluation of this number, counted from 1; 0: never */

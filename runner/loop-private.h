@@ -1,0 +1,27 @@
+/* loop-private.h: what the training and the validation of a run share. */
+#ifndef RUNNER_LOOP_PRIVATE_H
+#define RUNNER_LOOP_PRIVATE_H
+
+#include "runner/runner-private.h"
+
+G_BEGIN_DECLS
+
+/* Hooks may ask for the end at any time, the system too. */
+gboolean rn_runner_must_leave (RnRunner *runner);
+/* The hooks of a stage, their time counted. */
+gboolean rn_runner_call_stage (RnRunner *runner, RnStage stage, GError **error);
+/* Writes the checkpoints that hooks asked for; their time counts as the hooks'. */
+gboolean rn_runner_flush (RnRunner *runner, GError **error);
+/* Lent until it is released; NULL without error at the end of the data. */
+const RnBatch *rn_runner_next_batch (RnRunner *runner, RnTaskData data, GError **error);
+/* Of the current batch. */
+gboolean rn_runner_forward (RnRunner *runner, RnMode mode, float grad_scale, GError **error);
+/* Gives their sum. */
+double rn_runner_log_losses (RnRunner *runner);
+
+/* One pass of the val item at which the run stands, or of a run counted in iterations all of it. */
+gboolean rn_runner_validate (RnRunner *runner, GError **error);
+
+G_END_DECLS
+
+#endif

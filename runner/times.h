@@ -1,0 +1,42 @@
+/* times.h: where the time of a run goes. */
+#ifndef RUNNER_TIMES_H
+#define RUNNER_TIMES_H
+
+#include <glib.h>
+
+G_BEGIN_DECLS
+
+/* Microseconds since the run began. */
+typedef struct
+{
+  gint64 data, forward, backward, step;
+  gint64 hooks; /* those that have ended, without the backward passes and steps in them */
+  gboolean is_in_hooks;
+  gint64 hooks_start, inner_start; /* clock, and backward + step, when they began */
+} RnTimes;
+
+static inline gint64
+rn_times_running_hooks (const RnTimes *times)
+{
+  gint64 inner = times->backward + times->step - times->inner_start;
+  return times->is_in_hooks ? g_get_monotonic_time () - times->hooks_start - inner : 0;
+}
+
+static inline void
+rn_times_begin_hooks (RnTimes *times)
+{
+  times->is_in_hooks = TRUE;
+  times->hooks_start = g_get_monotonic_time ();
+  times->inner_start = times->backward + times->step;
+}
+
+static inline void
+rn_times_end_hooks (RnTimes *times)
+{
+  times->hooks += rn_times_running_hooks (times);
+  times->is_in_hooks = FALSE;
+}
+
+G_END_DECLS
+
+#endif
