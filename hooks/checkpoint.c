@@ -3,16 +3,14 @@
 
 #include <runner/engine.h>
 
-#include <errno.h>
-
 typedef struct
 {
   RnHook hook;
-  gint64 interval, max_keep_ckpts;
+  gint64 interval, save_begin, max_keep_ckpts, keep_best_k;
   int by_epoch; /* index into auto_names */
   gboolean save_optimizer, save_last;
   char *out_dir;
-  char *dir; /* out_dir/NAME-OF-WORK-DIR, or NULL */
+  char *dir; /* of out_dir, or NULL */
 } CheckpointHook;
 
 static const char *const auto_names[] = { "false", "true", "auto", NULL };
@@ -24,17 +22,36 @@ enum
   BY_RUNNER,
 };
 
+#define UNUSED(name_, help_)                            \
+  {                                                     \
+    .name = name_, .type = RN_KEY_UNUSED, .help = help_ \
+  }
+
 static const RnKeySpec keys[] = {
   RN_KEY (CheckpointHook, interval, RN_KEY_INT, "-1",
           "epochs or iterations between two checkpoints; -1: only the last", .min = -1, .max = 1e12),
   RN_KEY (CheckpointHook, by_epoch, RN_KEY_ENUM, "auto",
           "interval counts epochs, not iterations; auto: as the runner does", .names = auto_names),
+  RN_KEY (CheckpointHook, save_begin, RN_KEY_INT, "0",
+          "the interval counts from this epoch or iteration, and nothing is saved before it but the last",
+          .max = 1e12),
   RN_KEY (CheckpointHook, save_optimizer, RN_KEY_BOOL, "true",
           "with the momentum, without which no run can be taken up exactly"),
   RN_KEY (CheckpointHook, save_last, RN_KEY_BOOL, "true", "also at the end of the run"),
-  RN_KEY (CheckpointHook, max_keep_ckpts, RN_KEY_INT, "-1", "files to keep; -1: all", .min = -1, .max = 1e6),
+  RN_KEY (CheckpointHook, max_keep_ckpts, RN_KEY_INT, "-1",
+          "files to keep, the newest ones; -1: all. The best ones of evaluation.save_best do not count",
+          .min = -1, .max = 1e6),
+  RN_KEY (CheckpointHook, keep_best_k, RN_KEY_INT, "1",
+          "best files to keep for evaluation.save_best, if that does not say it itself", .min = 1,
+          .max = 1000),
   RN_KEY (CheckpointHook, out_dir, RN_KEY_STRING, "null",
           "write to out_dir/(name of the work dir); null: to the work dir", .flags = RN_KEY_NULLABLE),
+  UNUSED ("create_symlink", "latest.safetensors is a link where links work, else there is a warning"),
+  UNUSED ("file_client_args", "files go to the file system"),
+  UNUSED ("filename_tmpl", "names are epoch_N.safetensors and iter_N.safetensors"),
+  UNUSED ("meta", "a checkpoint holds the configuration and all counters"),
+  UNUSED ("published_keys", "`runner convert` writes the weights alone"),
+  UNUSED ("sync_buffer", "there is one process"),
   RN_KEY_END,
 };
 
@@ -47,15 +64,12 @@ init (RnHook *hook, RnRunner *runner, GError **error)
     return rn_node_error (hook->config, error,
                           "max_keep_ckpts: 0 would keep nothing; -1 keeps all, and without a "
                           "checkpoint_config none is written");
-  if (self->out_dir != NULL)
-    {
-      g_autofree char *name = g_path_get_basename (rn_runner_work_dir (runner));
-      self->dir = g_build_filename (self->out_dir, name, NULL);
-      /* Now, and not when the first epoch is done. */
-      if (g_mkdir_with_parents (self->dir, 0777) != 0)
-        return rn_node_error (hook->config, error, "out_dir: %s: %s", self->dir, g_strerror (errno));
-    }
-  return TRUE;
+  rn_runner_set_keep_best (runner, (guint) self->keep_best_k);
+  if (self->out_dir == NULL)
+    return TRUE;
+  /* Now, and not when the first epoch is done. */
+  self->dir = rn_runner_make_out_dir (runner, self->out_dir, hook->config, error);
+  return self->dir != NULL;
 }
 
 static void
@@ -68,6 +82,13 @@ static gboolean
 counts_epochs (const CheckpointHook *self, const RnRunner *runner)
 {
   return self->by_epoch == BY_RUNNER ? rn_runner_is_by_epoch (runner) : self->by_epoch == BY_EPOCH;
+}
+
+/* @n: finished epochs or iterations, the running one included. */
+static gboolean
+is_due (const CheckpointHook *self, gint64 n)
+{
+  return self->interval > 0 && n > 0 && n >= self->save_begin && (n - self->save_begin) % self->interval == 0;
 }
 
 static void
@@ -91,7 +112,7 @@ after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
 
   /* A run counted in iterations may end in the middle of an epoch. */
   if (counts_epochs (self, runner) ? is_last && !rn_runner_is_end_of_epoch (runner)
-                                   : is_last || rn_runner_every_n_iters (runner, self->interval))
+                                   : is_last || is_due (self, rn_runner_iter (runner) + 1))
     request (self, runner, "iter", rn_runner_iter (runner) + 1);
   return TRUE;
 }
@@ -102,7 +123,7 @@ after_train_epoch (RnHook *hook, RnRunner *runner, GError **error)
   CheckpointHook *self = (CheckpointHook *) hook;
 
   if (counts_epochs (self, runner)
-      && (rn_runner_every_n_epochs (runner, self->interval)
+      && (is_due (self, rn_runner_epoch (runner) + 1)
           || (self->save_last && rn_runner_is_last_epoch (runner))))
     request (self, runner, "epoch", rn_runner_epoch (runner) + 1);
   return TRUE;

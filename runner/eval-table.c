@@ -152,7 +152,8 @@ rn_evaluation_table (const RnEvaluation *evaluation, const char *const *class_na
                             evaluation->map);
   if (evaluation->bbox != NULL)
     {
-      append_bbox_classes (text, evaluation, class_names);
+      if (evaluation->class_bbox != NULL)
+        append_bbox_classes (text, evaluation, class_names);
       append_bbox (text, evaluation->bbox);
     }
   g_string_truncate (text, text->len - 1); /* the last newline */
