@@ -7,6 +7,7 @@
 #include "datasets/dataset-private.h"
 #include "runner/base/arena.h"
 #include "runner/base/error.h"
+#include "runner/base/trace.h"
 
 #include <string.h>
 
@@ -128,7 +129,11 @@ load_sample (RnLoader *loader, Slot *slot, int i, guint64 epoch, Worker *worker,
   sample.image = batch->image + (gsize) i * 3 * batch->height * batch->width;
   sample.out_width = batch->width;
   sample.out_height = batch->height;
-  return rn_dataset_load (loader->dataset, slot->indices[i], &sample, error);
+
+  gint64 start = rn_trace_begin ();
+  gboolean is_ok = rn_dataset_load (loader->dataset, slot->indices[i], &sample, error);
+  rn_trace_end (start, RN_TRACE_LOADER, "sample", sample.meta->path);
+  return is_ok;
 }
 
 static gboolean
@@ -171,6 +176,15 @@ build_targets (RnLoader *loader, Slot *slot, Worker *worker, GError **error)
       batch->avg_factor += (float) MAX (n, 1);
     }
   return TRUE;
+}
+
+static gboolean
+trace_targets (RnLoader *loader, Slot *slot, Worker *worker, GError **error)
+{
+  gint64 start = rn_trace_begin ();
+  gboolean is_ok = build_targets (loader, slot, worker, error);
+  rn_trace_end (start, RN_TRACE_LOADER, "targets", NULL);
+  return is_ok;
 }
 
 /* Puts another sample in the place of the unreadable one at @i, or none if the order is fixed. */
@@ -230,7 +244,7 @@ fill_slot (RnLoader *loader, Slot *slot, guint64 epoch, Worker *worker, GError *
       i = 0;
     }
   return g_atomic_int_get (&loader->cancel) || loader->options.targets == NULL
-         || build_targets (loader, slot, worker, error);
+         || trace_targets (loader, slot, worker, error);
 }
 
 /* With the lock held: takes the next batch, fills it without the lock, hands it over. */
@@ -244,7 +258,9 @@ work (RnLoader *loader, Worker *worker)
   slot->state = SLOT_FILLING;
   loader->n_filling++;
   g_mutex_unlock (&loader->lock);
+  gint64 start = rn_trace_begin ();
   fill_slot (loader, slot, epoch, worker, &slot->error);
+  rn_trace_end (start, RN_TRACE_LOADER, "batch", NULL);
   g_mutex_lock (&loader->lock);
   slot->state = SLOT_READY;
   loader->n_filling--;
@@ -259,18 +275,28 @@ has_work (const RnLoader *loader)
          && !g_atomic_int_get (&loader->cancel);
 }
 
+/* With the lock held. */
+static void
+wait_for_work (RnLoader *loader)
+{
+  gint64 start = rn_trace_begin ();
+  g_cond_wait (&loader->changed, &loader->lock);
+  rn_trace_end (start, RN_TRACE_LOADER, "wait for a free slot", NULL);
+}
+
 static gpointer
 worker_thread (gpointer data)
 {
   Worker *worker = data;
   RnLoader *loader = worker->loader;
 
+  rn_trace_set_thread_name ("loader");
   g_mutex_lock (&loader->lock);
   while (!loader->quit)
     if (has_work (loader))
       work (loader, worker);
     else
-      g_cond_wait (&loader->changed, &loader->lock);
+      wait_for_work (loader);
   g_mutex_unlock (&loader->lock);
   return NULL;
 }
@@ -532,6 +558,7 @@ const RnBatch *
 rn_loader_next (RnLoader *loader, GError **error)
 {
   const RnBatch *batch = NULL;
+  gint64 start = rn_trace_begin ();
 
   g_return_val_if_fail (!loader->lent, NULL);
   g_mutex_lock (&loader->lock);
@@ -552,6 +579,7 @@ rn_loader_next (RnLoader *loader, GError **error)
     }
   loader->lent = batch != NULL;
   g_mutex_unlock (&loader->lock);
+  rn_trace_end (start, RN_TRACE_PHASE, "data", NULL);
   return batch;
 }
 

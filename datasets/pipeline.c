@@ -2,6 +2,7 @@
 
 #include "datasets/pipeline.h"
 
+#include "runner/base/trace.h"
 #include "runner/config/schema.h"
 
 #define MAX_RANGES 256 /* of sizes between two steps; more are taken together */
@@ -252,7 +253,10 @@ rn_pipeline_run (const RnPipeline *pipeline, RnSample *sample, GError **error)
       if (step->desc->run != NULL && decision->active)
         {
           init_rng (sample, step, &rng);
-          if (!step->desc->run (step->self, sample, decision, &rng, error))
+          gint64 start = rn_trace_begin ();
+          gboolean is_ok = step->desc->run (step->self, sample, decision, &rng, error);
+          rn_trace_end (start, RN_TRACE_LOADER, step->desc->component.name, NULL);
+          if (!is_ok)
             return FALSE;
         }
       sample->width = decision->width;

@@ -5,6 +5,9 @@
 
 #include "graph/executor.h"
 #include "graph/arena-check.h"
+#include "runner/base/trace.h"
+
+#include <runner/engine.h>
 
 struct _RnExecutor
 {
@@ -86,14 +89,31 @@ rn_executor_free (RnExecutor *executor)
   g_free (executor);
 }
 
+/* Notes op @i, which began at @start. */
+static void
+trace_op (const RnExecutor *executor, int i, gint64 start)
+{
+  const RnPlan *plan = executor->plan;
+  gint64 end = rn_trace_clock ();
+  g_autofree char *shapes = rn_trace_wants_shapes () ? rn_op_describe (&plan->calls[i]) : NULL;
+
+  rn_trace_add (start, end, RN_TRACE_OP, rn_op_name (plan->calls[i].op), rn_graph_op (plan->graph, i)->scope,
+                plan->prepared[i].kernel->name, shapes);
+  if (rn_trace_wants_memory ())
+    rn_trace_count ("arena bytes in use", (double) rn_plan_live_bytes (plan, i));
+}
+
 static gboolean
 run_op (RnExecutor *executor, int i, GError **error)
 {
   const RnPlan *plan = executor->plan;
   const RnPrepared *prepared = &plan->prepared[i];
+  gint64 start = rn_trace_begin ();
   RnStatus status =
       prepared->kernel->run (plan->device, &plan->calls[i], prepared->state, executor->in + i * RN_OP_MAX_IN,
                              executor->out + i * RN_OP_MAX_OUT, executor->workspace[i]);
+  if (G_UNLIKELY (start != 0))
+    trace_op (executor, i, start);
   if (status == RN_STATUS_OK)
     return TRUE;
   g_autofree char *text = rn_op_describe (&plan->calls[i]);

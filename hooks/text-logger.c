@@ -1,179 +1,89 @@
 /*
  * text-logger.c: MMCV's TextLoggerHook: a line for people every `interval` iterations, and the same as a JSON
- * line in work_dir/TIME.log.json.
- *
- * Every epoch gets a line, be it shorter than the interval. The time to go counts evaluations and checkpoints
- * too: it comes from a moving mean of the wall-clock time between lines. A terminal also shows where the run
- * is between two lines.
+ * line in work_dir/TIME.log.json. A terminal also shows where the run is between two lines.
  */
 #define G_LOG_DOMAIN "rn-hooks"
 #include "config.h"
 
 #include <runner/engine.h>
 
-#include <errno.h>
-#include <stdio.h>
+#include "hooks/eta.h"
+#include "hooks/json-log.h"
+#include "hooks/log-window.h"
+#include "hooks/text-line.h"
+
 #include <string.h>
 
-#define NEW_PART 0.3     /* of the newest span in the moving mean */
+#define SUFFIX ".log.json"
 #define STATUS_US 200000 /* between two changes of the terminal's last line */
 
 typedef struct
 {
   RnHook hook;
-  gint64 interval;
-  gboolean ignore_last;
-  int by_epoch; /* index into auto_names */
-  FILE *json;
-  gint64 last_line;  /* finished iterations at the line before */
-  gint64 clock_iter; /* finished iterations when clock_us was read */
-  gint64 clock_us;
-  double iter_s;    /* moving mean of the time of an iteration, all included; 0: none yet */
+  RnLogWindow window;
+  gboolean append;
+  RnJsonLog *json;
+  char *name;  /* of the JSON log, without folder; of the run before, when it is loaded */
+  GArray *lrs; /* of double: room for those of all groups */
+  RnEta eta;
   gint64 status_us; /* when the terminal's last line was changed */
 } TextLogger;
 
-static const char *const auto_names[] = { "false", "true", "auto", NULL };
-
-enum
-{
-  BY_ITER,
-  BY_EPOCH,
-  BY_RUNNER,
-};
-
 static const RnKeySpec keys[] = {
-  RN_KEY (TextLogger, interval, RN_KEY_INT, "null", "iterations between two lines; null: log_config.interval",
-          .min = 1, .max = 1e7, .flags = RN_KEY_NULLABLE),
-  RN_KEY (TextLogger, ignore_last, RN_KEY_BOOL, "true",
-          "no line for the rest at the end of an epoch, unless it is the epoch's only one"),
-  RN_KEY (TextLogger, by_epoch, RN_KEY_ENUM, "auto", "count within the epoch; auto: as the runner does",
-          .names = auto_names),
+  RN_LOG_WINDOW_KEYS (TextLogger),
+  RN_KEY (TextLogger, append, RN_KEY_BOOL, "false",
+          "a resumed run goes on in the JSON log of the run before; else it begins a new one"),
+  { .name = "interval_exp_name", .type = RN_KEY_UNUSED, .help = "the run's name is in the first line" },
+  { .name = "out_dir", .type = RN_KEY_UNUSED, .help = "logs are in the work dir" },
+  { .name = "out_suffix", .type = RN_KEY_UNUSED, .help = "logs are in the work dir" },
+  { .name = "keep_local", .type = RN_KEY_UNUSED, .help = "logs are in the work dir" },
+  { .name = "file_client_args", .type = RN_KEY_UNUSED, .help = "logs are in the work dir" },
   RN_KEY_END,
 };
-
-static gboolean
-counts_epochs (const TextLogger *self, const RnRunner *runner)
-{
-  return self->by_epoch == BY_RUNNER ? rn_runner_is_by_epoch (runner) : self->by_epoch == BY_EPOCH;
-}
 
 static gboolean
 init (RnHook *hook, RnRunner *runner, GError **error)
 {
   TextLogger *self = (TextLogger *) hook;
 
-  if (self->interval == RN_NULL_INT)
-    self->interval = rn_runner_log_interval (runner);
-  rn_runner_reserve_log (runner, self->interval);
+  rn_log_window_init (&self->window, runner);
+  self->lrs = g_array_new (FALSE, FALSE, sizeof (double));
   return TRUE;
 }
 
 static void
 clear (RnHook *hook)
 {
-  g_clear_pointer (&((TextLogger *) hook)->json, fclose);
+  TextLogger *self = (TextLogger *) hook;
+  g_clear_pointer (&self->json, rn_json_log_close);
+  g_clear_pointer (&self->name, g_free);
+  g_clear_pointer (&self->lrs, g_array_unref);
 }
 
 static void
 save_state (RnHook *hook, RnRecord *state)
 {
-  rn_record_set_int (state, "last_line", ((TextLogger *) hook)->last_line);
+  const TextLogger *self = (const TextLogger *) hook;
+
+  rn_log_window_save (&self->window, state);
+  if (self->append && self->name != NULL)
+    rn_record_set_string (state, "json_log", self->name);
 }
 
 static gboolean
 load_state (RnHook *hook, const RnRecord *state, GError **error)
 {
-  ((TextLogger *) hook)->last_line = rn_record_int (state, "last_line", 0);
+  TextLogger *self = (TextLogger *) hook;
+  const char *name = rn_record_string (state, "json_log");
+
+  rn_log_window_load (&self->window, state);
+  if (name == NULL)
+    return TRUE;
+  if (strchr (name, '/') != NULL || !g_str_has_suffix (name, SUFFIX))
+    return rn_hook_error (error, "json_log is no name of a log");
+  g_free (self->name);
+  self->name = g_strdup (name);
   return TRUE;
-}
-
-static gboolean
-write_json (TextLogger *self, const RnRecord *record, GError **error)
-{
-  g_autofree char *line = rn_record_to_json (record, 9);
-
-  /* Flushed, so that a run that is killed leaves its last line. */
-  if (fprintf (self->json, "%s\n", line) < 0 || fflush (self->json) != 0)
-    return rn_hook_error (error, "writing the JSON log: %s", g_strerror (errno));
-  return TRUE;
-}
-
-/* Seconds that an iteration took since the line before. */
-static double
-recent_iter_s (const TextLogger *self, const RnRunner *runner, gint64 now)
-{
-  return (double) (now - self->clock_us) / 1e6
-         / (double) MAX (rn_runner_iter (runner) + 1 - self->clock_iter, 1);
-}
-
-static void
-update_clock (TextLogger *self, const RnRunner *runner)
-{
-  gint64 now = g_get_monotonic_time (), iter = rn_runner_iter (runner) + 1;
-  double iter_s = recent_iter_s (self, runner, now);
-
-  self->iter_s = self->iter_s == 0 ? iter_s : (1 - NEW_PART) * self->iter_s + NEW_PART * iter_s;
-  self->clock_us = now;
-  self->clock_iter = iter;
-}
-
-static void
-add_mean (const char *name, double mean, gpointer user_data)
-{
-  rn_record_set_float (user_data, name, mean);
-}
-
-/* The means of the iterations since the last line; never further back than the interval, nor into the epoch
- * before. */
-static RnRecord *
-make_means (const TextLogger *self, const RnRunner *runner)
-{
-  RnRecord *means = rn_record_new ();
-  gint64 n = MIN (self->interval, rn_runner_iter (runner) + 1 - self->last_line);
-
-  if (counts_epochs (self, runner))
-    n = MIN (n, rn_runner_inner_iter (runner) + 1);
-  rn_runner_foreach_log (runner, n, add_mean, means);
-  return means;
-}
-
-static void
-print_train (const TextLogger *self, RnRunner *runner, const RnRecord *means, double eta_s, guint64 peak)
-{
-  g_autoptr (GString) line = g_string_new (NULL);
-  g_autofree char *eta = rn_format_duration (eta_s);
-
-  if (counts_epochs (self, runner))
-    g_string_append_printf (line, "Epoch [%" G_GINT64_FORMAT "][%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT "]\t",
-                            rn_runner_epoch (runner) + 1, rn_runner_inner_iter (runner) + 1,
-                            rn_runner_epoch_length (runner));
-  else
-    g_string_append_printf (line, "Iter [%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT "]\t",
-                            rn_runner_iter (runner) + 1, rn_runner_max_iters (runner));
-  g_string_append_printf (line, "lr: %.3e, eta: %s", rn_runner_lr (runner), eta);
-  if (rn_record_is_float (means, "time"))
-    g_string_append_printf (line, ", time: %.3f, data_time: %.3f", rn_record_float (means, "time", 0),
-                            rn_record_float (means, "data_time", 0));
-  g_string_append_printf (line, ", memory: %" G_GUINT64_FORMAT, peak >> 20);
-  for (guint i = 0; i < rn_record_size (means); i++)
-    {
-      const char *name = rn_record_name (means, i);
-      if (!g_str_equal (name, "time") && !g_str_has_suffix (name, "_time"))
-        g_string_append_printf (line, ", %s: %.4f", name, rn_record_float (means, name, 0));
-    }
-  g_message ("%s", line->str);
-}
-
-static GArray *
-group_lrs (const RnRunner *runner)
-{
-  GArray *lrs = g_array_new (FALSE, FALSE, sizeof (double));
-  for (guint i = 0; i < rn_runner_n_groups (runner); i++)
-    {
-      double lr = rn_runner_group_lr (runner, i);
-      g_array_append_val (lrs, lr);
-    }
-  return lrs;
 }
 
 static gboolean
@@ -181,7 +91,6 @@ json_train (TextLogger *self, RnRunner *runner, const RnRecord *means, double et
             guint64 peak, GError **error)
 {
   g_autoptr (RnRecord) record = rn_record_new ();
-  g_autoptr (GArray) lrs = group_lrs (runner);
 
   rn_record_set_string (record, "mode", "train");
   rn_record_set_int (record, "epoch", rn_runner_epoch (runner) + 1);
@@ -189,28 +98,39 @@ json_train (TextLogger *self, RnRunner *runner, const RnRecord *means, double et
   rn_record_set_int (record, "inner_iter", rn_runner_inner_iter (runner) + 1);
   rn_record_set_int (record, "opt_step", rn_runner_opt_step (runner));
   rn_record_set_float (record, "lr", rn_runner_lr (runner));
-  if (lrs->len > 1)
-    rn_record_set_floats (record, "group_lrs", (const double *) (gconstpointer) lrs->data, lrs->len);
+  g_array_set_size (self->lrs, 0);
+  for (guint i = 0; i < rn_runner_n_groups (runner); i++)
+    {
+      double lr = rn_runner_group_lr (runner, i);
+      g_array_append_val (self->lrs, lr);
+    }
+  if (self->lrs->len > 1)
+    rn_record_set_floats (record, "group_lrs", (const double *) (gconstpointer) self->lrs->data,
+                          self->lrs->len);
+  rn_record_set_float (record, "momentum", rn_runner_momentum (runner));
   rn_record_set_float (record, "eta_s", eta_s);
   rn_record_set_int (record, "memory", (gint64) (peak >> 20)); /* MiB */
   rn_record_set_int (record, "memory_current", (gint64) (current >> 20));
   for (guint i = 0; i < rn_record_size (means); i++)
     rn_record_set_float (record, rn_record_name (means, i),
                          rn_record_float (means, rn_record_name (means, i), 0));
-  return write_json (self, record, error);
+  return rn_json_log_write (self->json, record, error);
 }
 
 static gboolean
 log_train (TextLogger *self, RnRunner *runner, GError **error)
 {
-  g_autoptr (RnRecord) means = make_means (self, runner);
+  g_autoptr (RnRecord) means = rn_log_window_means (&self->window, runner);
+  gint64 now = g_get_monotonic_time (), done = rn_runner_iter (runner) + 1;
   guint64 current, peak;
 
-  update_clock (self, runner);
+  rn_eta_read (&self->eta, done, now);
   rn_runner_memory (runner, &current, &peak);
-  double eta_s = self->iter_s * (double) (rn_runner_max_iters (runner) - rn_runner_iter (runner) - 1);
-  print_train (self, runner, means, eta_s, peak);
-  self->last_line = rn_runner_iter (runner) + 1;
+  double eta_s = rn_eta_seconds (&self->eta, rn_runner_max_iters (runner) - done, done, now);
+  g_autofree char *line =
+      rn_text_line_train (runner, means, rn_log_window_counts_epochs (&self->window, runner), eta_s, peak);
+  g_message ("%s", line);
+  rn_log_window_close (&self->window, runner);
   return json_train (self, runner, means, eta_s, current, peak, error);
 }
 
@@ -222,28 +142,21 @@ log_scores (TextLogger *self, RnRunner *runner, GError **error)
   if (scores == NULL)
     return TRUE;
 
-  g_autoptr (GString) line = g_string_new (NULL);
   g_autoptr (RnRecord) record = rn_record_new ();
+  g_autofree char *line = rn_text_line_val (
+      scores, rn_log_window_counts_epochs (&self->window, runner), rn_record_int (scores, "epoch", 0),
+      rn_record_int (scores, "iter", 0), rn_record_int (scores, "n_images", 0));
   rn_record_set_string (record, "mode", "val");
-  if (counts_epochs (self, runner))
-    g_string_append_printf (line, "Epoch(val) [%" G_GINT64_FORMAT "][%" G_GINT64_FORMAT "]",
-                            rn_record_int (scores, "epoch", 0), rn_record_int (scores, "n_images", 0));
-  else
-    g_string_append_printf (line, "Iter(val) [%" G_GINT64_FORMAT "]", rn_record_int (scores, "iter", 0));
-  for (guint i = 0, n = 0; i < rn_record_size (scores); i++)
+  for (guint i = 0; i < rn_record_size (scores); i++)
     {
       const char *name = rn_record_name (scores, i);
       if (rn_record_is_float (scores, name))
-        {
-          g_string_append_printf (line, "%s%s: %.4f", n++ == 0 ? "\t" : ", ", name,
-                                  rn_record_float (scores, name, 0));
-          rn_record_set_float (record, name, rn_record_float (scores, name, 0));
-        }
+        rn_record_set_float (record, name, rn_record_float (scores, name, 0));
       else
         rn_record_set_int (record, name, rn_record_int (scores, name, 0));
     }
-  g_message ("%s", line->str);
-  return write_json (self, record, error);
+  g_message ("%s", line);
+  return rn_json_log_write (self->json, record, error);
 }
 
 static void
@@ -254,49 +167,97 @@ show_status (TextLogger *self, RnRunner *runner)
     return;
   self->status_us = now;
 
-  double iter_s = self->iter_s > 0 ? self->iter_s : recent_iter_s (self, runner, now);
-  gint64 iter = rn_runner_iter (runner) + 1, max = rn_runner_max_iters (runner);
-  g_autofree char *eta = rn_format_duration (iter_s * (double) (max - iter));
+  gint64 done = rn_runner_iter (runner) + 1, max = rn_runner_max_iters (runner);
+  g_autofree char *eta = rn_format_duration (rn_eta_seconds (&self->eta, max - done, done, now));
   g_autofree char *text =
-      g_strdup_printf ("iteration %" G_GINT64_FORMAT "/%" G_GINT64_FORMAT ", loss %.4f, %s to go", iter, max,
+      g_strdup_printf ("iteration %" G_GINT64_FORMAT "/%" G_GINT64_FORMAT ", loss %.4f, %s to go", done, max,
                        rn_runner_loss (runner, "loss"), eta);
   rn_runner_show_status (runner, text);
+}
+
+/* The log to write: that of the run before, if it is wanted and there. (transfer full) */
+static char *
+choose_path (TextLogger *self, const RnRunner *runner)
+{
+  if (self->append && rn_runner_resumed_from (runner) != NULL && self->name != NULL)
+    {
+      g_autofree char *path = g_build_filename (rn_runner_work_dir (runner), self->name, NULL);
+      if (g_file_test (path, G_FILE_TEST_IS_REGULAR))
+        return g_steal_pointer (&path);
+      g_message ("%s is not there; the log begins anew", path);
+    }
+  g_free (self->name);
+  self->name = g_strconcat (rn_runner_timestamp (runner), SUFFIX, NULL);
+  return g_build_filename (rn_runner_work_dir (runner), self->name, NULL);
+}
+
+/* What readers need to join the logs of a run: what later iterations had before is void. */
+static gboolean
+log_resume (TextLogger *self, RnRunner *runner, GError **error)
+{
+  const char *from = rn_runner_resumed_from (runner);
+  if (from == NULL)
+    return TRUE;
+
+  g_autoptr (RnRecord) record = rn_record_new ();
+  rn_record_set_string (record, "mode", "resume");
+  rn_record_set_int (record, "iter", rn_runner_iter (runner));
+  rn_record_set_int (record, "opt_step", rn_runner_opt_step (runner));
+  rn_record_set_string (record, "checkpoint", from);
+  return rn_json_log_write (self->json, record, error);
 }
 
 static gboolean
 before_run (RnHook *hook, RnRunner *runner, GError **error)
 {
   TextLogger *self = (TextLogger *) hook;
-  g_autofree char *name = g_strconcat (rn_runner_timestamp (runner), ".log.json", NULL);
-  g_autofree char *path = g_build_filename (rn_runner_work_dir (runner), name, NULL);
+  g_autofree char *path = choose_path (self, runner);
   g_autoptr (RnRecord) meta = rn_runner_describe (runner);
 
-  self->json = fopen (path, "ae");
+  self->json = rn_json_log_open (path, error);
   if (self->json == NULL)
-    return rn_hook_error (error, "%s: %s", path, g_strerror (errno));
-  self->clock_us = g_get_monotonic_time ();
-  self->clock_iter = rn_runner_iter (runner);
-  return write_json (self, meta, error) && log_scores (self, runner, error);
+    return FALSE;
+  rn_eta_start (&self->eta, rn_runner_iter (runner), g_get_monotonic_time ());
+  return rn_json_log_write (self->json, meta, error) && log_resume (self, runner, error)
+         && log_scores (self, runner, error);
 }
 
 static gboolean
 after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
 {
   TextLogger *self = (TextLogger *) hook;
-  gboolean is_due = counts_epochs (self, runner) ? rn_runner_every_n_inner_iters (runner, self->interval)
-                                                 : rn_runner_every_n_iters (runner, self->interval);
-  gint64 epoch_start = rn_runner_iter (runner) - rn_runner_inner_iter (runner);
 
-  if (rn_runner_is_end_of_epoch (runner) || rn_runner_is_last_iter (runner))
-    is_due |= !self->ignore_last || self->last_line <= epoch_start;
   show_status (self, runner);
-  return (!is_due || log_train (self, runner, error)) && log_scores (self, runner, error);
+  return (!rn_log_window_is_due (&self->window, runner) || log_train (self, runner, error))
+         && log_scores (self, runner, error);
 }
 
 static gboolean
 after_train_epoch (RnHook *hook, RnRunner *runner, GError **error)
 {
   return log_scores ((TextLogger *) hook, runner, error);
+}
+
+/* Losses on the validation data, which a val item of the workflow computes. */
+static gboolean
+after_val_epoch (RnHook *hook, RnRunner *runner, GError **error)
+{
+  TextLogger *self = (TextLogger *) hook;
+  g_autoptr (RnRecord) means = rn_log_val_means (runner), record = rn_record_new ();
+  gint64 epoch = rn_runner_epoch (runner), iter = rn_runner_iter (runner),
+         n_batches = rn_runner_inner_iter (runner);
+  g_autofree char *line =
+      rn_text_line_val (means, rn_log_window_counts_epochs (&self->window, runner), epoch, iter, n_batches);
+
+  rn_record_set_string (record, "mode", "val");
+  rn_record_set_int (record, "epoch", epoch);
+  rn_record_set_int (record, "iter", iter);
+  rn_record_set_int (record, "n_batches", n_batches);
+  for (guint i = 0; i < rn_record_size (means); i++)
+    rn_record_set_float (record, rn_record_name (means, i),
+                         rn_record_float (means, rn_record_name (means, i), 0));
+  g_message ("%s", line);
+  return rn_json_log_write (self->json, record, error) && log_scores (self, runner, error);
 }
 
 static gboolean
@@ -311,4 +272,4 @@ RN_HOOK_DEFINE (text_logger, TextLogger, .name = "TextLoggerHook",
                 .priority = RN_PRIORITY_VERY_LOW, .needs = RN_NEEDS_LOSS, .keys = keys, .init = init,
                 .clear = clear, .save_state = save_state, .load_state = load_state, .before_run = before_run,
                 .after_train_iter = after_train_iter, .after_train_epoch = after_train_epoch,
-                .after_run = after_run);
+                .after_val_epoch = after_val_epoch, .after_run = after_run);

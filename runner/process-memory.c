@@ -2,6 +2,8 @@
 
 #include "runner/process-memory.h"
 
+#include <runner/engine.h>
+
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -53,4 +55,16 @@ rn_available_memory (void)
       && read_number ("/sys/fs/cgroup/memory.current", NULL, &used))
     available = MIN (available, limit > used ? limit - used : 0);
   return available;
+}
+
+void
+rn_system_memory (RnSystemMemory *memory)
+{
+  static const char *const keys[] = { "MemTotal:", "MemAvailable:", "SwapTotal:", "SwapFree:" };
+  guint64 *values[] = { &memory->total, &memory->available, &memory->swap_total, &memory->swap_free };
+
+  *memory = (RnSystemMemory){ 0 };
+  for (gsize i = 0; i < G_N_ELEMENTS (keys); i++)
+    if (read_number ("/proc/meminfo", keys[i], values[i]))
+      *values[i] *= 1024;
 }

@@ -10,4 +10,5 @@ librunner_internal_la_SOURCES += \
   runner/base/rng.c runner/base/rng.h \
   runner/base/signals.c runner/base/signals.h \
   runner/base/size.c runner/base/size.h \
-  runner/base/suggest.c
+  runner/base/suggest.c \
+  runner/base/trace-file.c runner/base/trace-private.h runner/base/trace.c runner/base/trace.h
