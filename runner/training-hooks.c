@@ -23,42 +23,60 @@ static const RnKeySpec log_keys[] = {
   RN_KEY_END,
 };
 
-/* MMCV's policies as configurations name them. */
-static const char *const policies_here[] = { "fixed", "step", NULL };
-static const char *const policies_elsewhere[] = {
-  "exp",           "poly",   "inv",      "CosineAnnealing", "FlatCosineAnnealing",
-  "CosineRestart", "cyclic", "OneCycle", "LinearAnnealing", NULL
+/* MMCV's policies as configurations name them. A plugin may bring more. */
+/* clang-format off */
+static const char *const lr_policies[] = {
+  "fixed", "step", "exp", "poly", "inv", "CosineAnnealing", "FlatCosineAnnealing", "CosineRestart", "cyclic",
+  "OneCycle", "LinearAnnealing", NULL
 };
+static const char *const momentum_policies[] = {
+  "step", "CosineAnnealing", "LinearAnnealing", "cyclic", "OneCycle", NULL
+};
+/* clang-format on */
 
-/* "step" becomes "StepLrUpdaterHook". */
+/* "step" becomes "StepLrUpdaterHook"; a name with a capital letter stays as it is. */
 static char *
-updater_name (const char *policy)
+updater_name (const char *policy, const char *suffix)
 {
-  return g_strdup_printf ("%c%sLrUpdaterHook", g_ascii_toupper (policy[0]), policy + 1);
+  g_autofree char *lower = g_ascii_strdown (policy, -1);
+  char *name = g_strconcat (policy, suffix, NULL);
+
+  if (strcmp (policy, lower) == 0)
+    name[0] = g_ascii_toupper (name[0]);
+  return name;
 }
 
+/* lr_config and momentum_config: a hook by `type:`, or by the short name of its `policy:`. */
 static gboolean
-add_lr_hook (RnHookList *list, const RnNode *config, GError **error)
+add_schedule (RnHookList *list, const RnNode *config, const char *suffix, const char *const *policies,
+              GError **error)
 {
   static const char *const skip[] = { "policy", NULL };
 
   if (config == NULL)
-    return TRUE; /* the rate of the optimizer stays */
+    return TRUE; /* the optimizer's value stays */
   const RnNode *policy = rn_node_get (config, "policy");
+  if (policy == NULL && rn_node_get (config, "type") == NULL)
+    {
+      g_autofree char *all = g_strjoinv (", ", (char **) policies);
+      return rn_node_error (config, error, "needs a policy; there are: %s", all);
+    }
   if (policy == NULL)
     return rn_hook_list_add (list, config, NULL, NULL, error);
+  if (rn_node_get (config, "type") != NULL)
+    return rn_node_error (policy, error, "there is a type too, and both name the hook; leave one out");
+
   const char *name = rn_node_kind (policy) == RN_NODE_STRING ? rn_node_as_string (policy) : "";
-  if (g_strv_contains (policies_elsewhere, name))
-    return rn_node_error (policy, error, "the policy \"%s\" is not in this release; what works: fixed, step",
-                          name);
-  if (!g_strv_contains (policies_here, name))
+  g_autofree char *type = updater_name (name, suffix);
+  rn_hooks_register ();
+  if (rn_registry_lookup (rn_registry_family ("hook"), type) == NULL)
     {
-      const char *nearest = rn_suggest (name, policies_here);
+      g_autofree char *all = g_strjoinv (", ", (char **) policies);
+      const char *nearest = rn_suggest (name, policies);
       return rn_node_error (policy, error, "no policy \"%s\"; %s%s%s", name,
-                            nearest != NULL ? "did you mean \"" : "there are: fixed, step",
-                            nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
+                            nearest != NULL ? "did you mean \"" : "there are: ",
+                            nearest != NULL ? nearest : all, nearest != NULL ? "\"?" : "");
     }
-  g_autofree char *type = updater_name (name);
   return rn_hook_list_add (list, config, type, skip, error);
 }
 
@@ -99,13 +117,8 @@ rn_training_hooks_new (const RnRunConfig *config, gint64 *log_interval, GError *
 {
   g_autoptr (RnHookList) list = rn_hook_list_new ();
 
-  if (config->momentum_config != NULL)
-    {
-      rn_node_error (config->momentum_config, error,
-                     "not in this release; what works: `momentum_config: null`, with optimizer.momentum");
-      return NULL;
-    }
-  if (!add_lr_hook (list, config->lr_config, error)
+  if (!add_schedule (list, config->lr_config, "LrUpdaterHook", lr_policies, error)
+      || !add_schedule (list, config->momentum_config, "MomentumUpdaterHook", momentum_policies, error)
       || !rn_hook_list_add (list, config->optimizer_config, "OptimizerHook", NULL, error)
       || !add_if_given (list, config->checkpoint_config, "CheckpointHook", error)
       || !rn_hook_list_add (list, NULL, "IterTimerHook", NULL, error)
