@@ -3,13 +3,14 @@
 
 #include "runner/train-task.h"
 
+#include "runner/base/error.h"
 #include "runner/draw/show.h"
 #include "runner/evaluate.h"
 #include "runner/param-io.h"
 #include "runner/weights/load.h"
 
 #ifdef __GLIBC__
-#include <malloc.h>
+  #include <malloc.h>
 #endif
 
 typedef struct
@@ -18,7 +19,7 @@ typedef struct
   RnJob *job;
   RnLoader *data[RN_TASK_N_DATA]; /* RN_TASK_VAL: NULL without validation losses */
   RnLoader *val;                  /* of evaluations; or NULL */
-  GArray *params;        /* of RnTaskParam */
+  GArray *params;                 /* of RnTaskParam */
 } TrainTask;
 
 static void
@@ -190,6 +191,70 @@ evaluate (RnTask *task, const RnEvalOptions *options, RnEvaluation *result, GErr
   return rn_evaluate (self->job->programs, dataset, self->val, options, draw, &show, result, error);
 }
 
+/* The validation image @index as the loader of the evaluations prepares it. */
+static const RnBatch *
+load_image (RnLoader *loader, gint64 index, GError **error)
+{
+  rn_loader_start (loader, 0, index); /* its batches are of one image, in order */
+  const RnBatch *batch = rn_loader_next (loader, error);
+  if (batch != NULL && batch->metas[0].index == index)
+    return batch;
+  if (batch != NULL) /* data.on_error: skip */
+    rn_loader_release (loader, batch);
+  if (batch != NULL || (error != NULL && *error == NULL))
+    g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
+                 "image %" G_GINT64_FORMAT " of the validation set cannot be read", index);
+  return NULL;
+}
+
+static gboolean
+draw_batch (const TrainTask *self, const RnBatch *batch, double min_score, const char *path, GError **error)
+{
+  const RnDataset *dataset = self->job->datasets[RN_SPLIT_VAL];
+  const RnSampleMeta *meta = &batch->metas[0];
+  GArray *detections = NULL;
+  RnGroundTruth truth;
+
+  if (!rn_programs_infer (self->job->programs, batch, &detections, error))
+    return FALSE;
+  rn_dataset_ground_truth (dataset, meta->index, &truth);
+  const RnShowImage image = {
+    .path = meta->path,
+    .width = meta->ori_width,
+    .height = meta->ori_height,
+    .detections = detections,
+    .score_thr = min_score,
+    .truth = &truth,
+    .names = rn_dataset_class_names (dataset),
+  };
+  gboolean is_ok = rn_show_write (&image, path, error);
+  g_array_unref (detections);
+  return is_ok;
+}
+
+static gboolean
+draw_image (RnTask *task, gint64 index, double min_score, const char *path, GError **error)
+{
+  TrainTask *self = (TrainTask *) task;
+  gint64 n = rn_dataset_size (self->job->datasets[RN_SPLIT_VAL]);
+
+  if (index < 0 || index >= n)
+    {
+      g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_MISSING,
+                   "there is no image %" G_GINT64_FORMAT "; the validation set has %" G_GINT64_FORMAT
+                   ", counted from 0",
+                   index, n);
+      return FALSE;
+    }
+  const RnBatch *batch = load_image (self->val, index, error);
+  if (batch == NULL)
+    return FALSE;
+  gboolean is_ok = draw_batch (self, batch, min_score, path, error);
+  rn_loader_release (self->val, batch);
+  rn_loader_start (self->val, 0, rn_loader_n_batches (self->val)); /* nothing more is wanted of it */
+  return is_ok;
+}
+
 static void
 add_tensors (RnTask *task, RnSafetensorsWriter *writer, guint what)
 {
@@ -211,14 +276,14 @@ load_tensors (RnTask *task, const RnSafetensors *file, guint *found, GError **er
   return TRUE;
 }
 
-#define COMMON_VTBL                                                                                       \
-  .seek = seek, .next = next, .release = release, .forward = forward, .loss = loss, .backward = backward, \
-  .zero_grads = zero_grads, .grad_stats = grad_stats, .update = update, .read_activation = read_activation, .read_param = read_param,         \
-  .read_grad = read_grad, .write_grad = write_grad, .add_tensors = add_tensors, .load_tensors = load_tensors,  \
-  .find_non_finite = find_non_finite, .empty_cache = empty_cache
+#define COMMON_VTBL                                                                                         \
+  .seek = seek, .next = next, .release = release, .forward = forward, .loss = loss, .backward = backward,   \
+  .zero_grads = zero_grads, .grad_stats = grad_stats, .update = update, .read_activation = read_activation, \
+  .read_param = read_param, .read_grad = read_grad, .write_grad = write_grad, .add_tensors = add_tensors,   \
+  .load_tensors = load_tensors, .find_non_finite = find_non_finite, .empty_cache = empty_cache
 
 static const RnTaskVtbl vtbl = { COMMON_VTBL };
-static const RnTaskVtbl vtbl_with_evaluation = { COMMON_VTBL, .evaluate = evaluate };
+static const RnTaskVtbl vtbl_with_evaluation = { COMMON_VTBL, .evaluate = evaluate, .draw = draw_image };
 
 static GArray *
 describe_params (const RnParamSet *params)
