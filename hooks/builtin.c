@@ -12,6 +12,7 @@
   X (cosine_restart_lr_updater)  \
   X (cyclic_lr_updater)          \
   X (cyclic_momentum_updater)    \
+  X (dist_sampler_seed)          \
   X (early_stopping)             \
   X (ema)                        \
   X (empty_cache)                \
@@ -32,6 +33,7 @@
   X (profiler)                   \
   X (step_lr_updater)            \
   X (step_momentum_updater)      \
+  X (sync_buffers)               \
   X (tensorboard_logger)         \
   X (text_logger)
 

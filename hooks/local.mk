@@ -4,6 +4,7 @@ librunner_internal_la_SOURCES += \
   hooks/check-invalid-loss.c \
   hooks/checkpoint.c \
   hooks/closure.c \
+  hooks/dist-sampler-seed.c \
   hooks/early-stopping.c \
   hooks/ema.c \
   hooks/empty-cache.c \
@@ -21,6 +22,7 @@ librunner_internal_la_SOURCES += \
   hooks/optimizer.c \
   hooks/profiler.c \
   hooks/schedule.c hooks/schedule.h \
+  hooks/sync-buffers.c \
   hooks/tensorboard-logger.c \
   hooks/text-line.c hooks/text-line.h \
   hooks/text-logger.c

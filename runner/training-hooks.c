@@ -80,6 +80,41 @@ add_schedule (RnHookList *list, const RnNode *config, const char *suffix, const 
   return rn_hook_list_add (list, config, type, skip, error);
 }
 
+static const char *const optimizer_hooks[] = { "OptimizerHook", "GradientCumulativeOptimizerHook",
+                                               "Fp16OptimizerHook", "GradientCumulativeFp16OptimizerHook",
+                                               NULL };
+
+static gboolean
+is_optimizer_hook (const RnNode *config)
+{
+  const RnNode *type = rn_node_get (config, "type");
+  return type != NULL && rn_node_kind (type) == RN_NODE_STRING
+         && g_strv_contains (optimizer_hooks, rn_node_as_string (type));
+}
+
+/* Two of them would run the backward pass twice. It may stand among the custom hooks, alone. */
+static gboolean
+add_optimizer_hook (RnHookList *list, const RnRunConfig *config, GError **error)
+{
+  const RnNode *first = config->optimizer_config, *customs = config->custom_hooks;
+
+  for (guint i = 0; customs != NULL && rn_node_kind (customs) == RN_NODE_LIST && i < rn_node_size (customs);
+       i++)
+    {
+      const RnNode *custom = rn_node_item (customs, i);
+      if (!is_optimizer_hook (custom))
+        continue;
+      if (first != NULL)
+        return rn_node_error (custom, error,
+                              "a second optimizer hook; the first is %s in %s, and a run has one: leave one "
+                              "out",
+                              rn_node_dotted (first), rn_node_origin (first));
+      first = custom;
+    }
+  return (first != NULL && first != config->optimizer_config)
+         || rn_hook_list_add (list, config->optimizer_config, "OptimizerHook", NULL, error);
+}
+
 static gboolean
 add_if_given (RnHookList *list, const RnNode *config, const char *type, GError **error)
 {
@@ -119,7 +154,7 @@ rn_training_hooks_new (const RnRunConfig *config, gint64 *log_interval, GError *
 
   if (!add_schedule (list, config->lr_config, "LrUpdaterHook", lr_policies, error)
       || !add_schedule (list, config->momentum_config, "MomentumUpdaterHook", momentum_policies, error)
-      || !rn_hook_list_add (list, config->optimizer_config, "OptimizerHook", NULL, error)
+      || !add_optimizer_hook (list, config, error)
       || !add_if_given (list, config->checkpoint_config, "CheckpointHook", error)
       || !rn_hook_list_add (list, NULL, "IterTimerHook", NULL, error)
       || !add_loggers (list, config->log_config, log_interval, error)

@@ -106,16 +106,11 @@ static void
 test_refused (void)
 {
   static const char *const texts[] = {
-    "fp16: {loss_scale: 512.}\n",
-    "plugins: [mine.so]\n",
-    "auto_scale_lr: {enable: true}\n",
-    "model: {backbone: {with_cp: true}}\n",
-    "memory: {recompute: bn_relu}\n",
-    "memory: {budget: 700MiB}\n",
-    "memory: {head: depth_first}\n",
-    "memory: {momentum: bf16}\n",
-    "memory: {update: in_backward}\n",
-    "memory: {offload: idle>16}\n",
+    "fp16: {loss_scale: 512.}\n",      "plugins: [mine.so]\n",
+    "auto_scale_lr: {enable: true}\n", "model: {backbone: {with_cp: true}}\n",
+    "memory: {recompute: bn_relu}\n",  "memory: {budget: 700MiB}\n",
+    "memory: {head: depth_first}\n",   "memory: {momentum: bf16}\n",
+    "memory: {update: in_backward}\n", "memory: {offload: idle>16}\n",
   };
   for (gsize i = 0; i < G_N_ELEMENTS (texts); i++)
     assert_refused (texts[i], RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "what works instead: ");
@@ -131,10 +126,9 @@ test_wrong (void)
   assert_refused ("memory: {workspace_limit: -1}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "above 0");
   assert_refused ("memory: {workspace_limit: [1]}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "above 0");
   assert_refused ("seed: -1\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "seed");
-  assert_refused ("workflow: [[train, 1], [val, 1]]\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE,
-                  "evaluation:");
+  assert_refused ("workflow: [[val, 1]]\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "[[train, 1], [val, 1]]");
   assert_refused ("workflow: train\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "[[train, 1]]");
-  assert_refused ("workflow: [[train]]\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "[[train, 1]]");
+  assert_refused ("workflow: [[train]]\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "[train, 1]");
   assert_refused ("device: gpu\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "no device \"gpu\"");
   assert_refused ("device: cuda:x\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "no device \"cuda:x\"");
   assert_refused ("device: cuda:1\n", RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING, "--device cpu");
