@@ -267,7 +267,7 @@ rn_runner_set_score (RnRunner *runner, const char *name, double value)
 void
 rn_runner_declare_score (RnRunner *runner, const char *name)
 {
-  if (!g_ptr_array_find_with_equal_func (runner->score_names, name, g_str_equal, NULL))
+  if (!g_strv_contains ((const char *const *) runner->score_names->pdata, name))
     g_ptr_array_insert (runner->score_names, (int) runner->score_names->len - 1, g_strdup (name));
 }
 
