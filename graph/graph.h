@@ -37,6 +37,7 @@ typedef struct
   gboolean requires_grad; /* set by rn_pass_freeze: a gradient of this value is needed */
   RnValueId gradient;     /* set by rn_pass_gradient: its finished gradient, or RN_NO_VALUE */
   gboolean is_output;     /* read by the host after the program: stays alive to the end */
+  gboolean is_kept;       /* read by the host after the forward ops: stays alive to the first backward op */
 } RnValue;
 
 typedef struct

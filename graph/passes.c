@@ -44,6 +44,12 @@ rn_passes_run (RnGraph *graph, const RnPassOptions *options, RnPassTrace trace, 
     return FALSE;
   if (!apply (&run, "fuse", rn_pass_fuse))
     return FALSE;
+  if (training && options->keep != NULL)
+    {
+      rn_pass_keep (graph, options->keep);
+      if (!done (&run, "keep"))
+        return FALSE;
+    }
   if (training
       && !(apply (&run, "gradient", rn_pass_gradient)
            && apply (&run, "fuse_backward", rn_pass_fuse_backward)))

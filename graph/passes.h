@@ -1,5 +1,5 @@
 /*
- * passes.h: from a forward graph to a step, one file a pass. Order: freeze, fold_bn, fuse, gradient,
+ * passes.h: from a forward graph to a step, one file a pass. Order: freeze, fold_bn, fuse, keep, gradient,
  * fuse_backward, layout. Each leaves a graph that rn_graph_check accepts. Fusion comes before the gradient,
  * so that the backward part never needs a value that fusion removed.
  */
@@ -14,7 +14,8 @@ typedef struct
 {
   gboolean fold_frozen_bn; /* every batch norm on running statistics that follows a convolution */
   gboolean inplace; /* outputs may take the storage of an input that nobody reads later; for the planner */
-  int64_t cblk; /* channel block of activations; the device's wish */
+  int64_t cblk;     /* channel block of activations; the device's wish */
+  const char *const *keep; /* (nullable) modules, NULL-ended, lent: for rn_pass_keep, while training */
 } RnPassOptions;
 
 /* Sets requires_grad: parameters that train, and every activation that one of them can reach. A frozen prefix
@@ -24,6 +25,18 @@ void rn_pass_freeze (RnGraph *graph);
 void rn_pass_fold_bn (RnGraph *graph);
 /* conv (+ add) (+ ReLU), batch norm + ReLU, add + ReLU: one op each. */
 void rn_pass_fuse (RnGraph *graph);
+/*
+ * The outputs of these modules (NULL-ended; those that the graph does not have are passed over) stay readable
+ * when the forward ops have run.
+ */
+void rn_pass_keep (RnGraph *graph, const char *const *modules);
+/*
+ * What the module "backbone.layer1" gives: the first output of the last forward op in it or below it. Where
+ * a module runs once a level, that is the last level. RN_NO_VALUE: no op is left of it.
+ */
+RnValueId rn_graph_module_output (const RnGraph *graph, const char *module);
+/* All names that rn_graph_module_output takes, in the order of the ops, NULL-ended. (transfer full) */
+char **rn_graph_module_names (const RnGraph *graph);
 /*
  * Appends the backward ops. Head groups first, in ascending order, then the trunk in reverse: shared head
  * gradients are summed P3 to P7, class before box. Values with several readers get their contributions added

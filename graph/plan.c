@@ -62,6 +62,8 @@ find_lives (const RnGraph *graph, Life *lives)
         }
       if (value->is_output)
         lives[v].last = n_ops - 1;
+      if (value->is_kept) /* no forward op may write over it */
+        lives[v].last = MAX (lives[v].last, graph->turn);
     }
 }
 

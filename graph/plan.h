@@ -3,8 +3,8 @@
  * every workspace.
  *
  * A buffer is a set of values that share storage (in-place chains). Its life runs from the op that first
- * writes it to the op that last reads it. Inputs are alive from op 0; outputs to the end. Forward and
- * backward are planned as one list, so what backward needs stays.
+ * writes it to the op that last reads it. Inputs are alive from op 0; outputs to the end, kept values to the
+ * first backward op. Forward and backward are planned as one list, so what backward needs stays.
  */
 #ifndef GRAPH_PLAN_H
 #define GRAPH_PLAN_H
