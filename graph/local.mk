@@ -11,6 +11,7 @@ librunner_internal_la_SOURCES += \
   graph/pass-fuse-backward.c \
   graph/pass-fuse.c \
   graph/pass-gradient.c \
+  graph/pass-keep.c \
   graph/pass-layout.c \
   graph/passes.c graph/passes.h \
   graph/placement.c \
