@@ -6,7 +6,9 @@
 
 #include "runner/base/error.h"
 #include "runner/checkpoint-list.h"
+#include "runner/batches.h"
 #include "runner/place.h"
+#include "runner/plugin.h"
 #include "runner/runner-private.h"
 #include "runner/weights/weights.h"
 
@@ -39,12 +41,12 @@ static void
 set_sampler (RnRunner *runner, RnSafetensorsWriter *writer)
 {
   g_autoptr (RnRecord) record = rn_record_new ();
+  RnBatches now = rn_batches_of (runner);
   rn_record_set_string (record, "generator", "philox4x32-10");
   rn_record_set_int (record, "seed", (gint64) runner->task->seed);
   rn_record_set_int (record, "epoch", runner->now.epoch);
   rn_record_set_int (record, "next_batch", runner->now.inner_iter);
-  rn_record_set_int (record, "batch_size", runner->task->batch_size);
-  rn_record_set_int (record, "epoch_length", runner->task->epoch_length);
+  rn_batches_save (&now, record);
   set_record (writer, RN_CHECKPOINT_SAMPLER, record);
 }
 
@@ -64,11 +66,14 @@ static void
 write_metadata (RnRunner *runner, RnSafetensorsWriter *writer)
 {
   g_autofree char *classes = g_strjoinv ("\n", (char **) runner->task->class_names);
+  g_autofree char *plugins = rn_plugins_describe ();
 
   rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_FORMAT, RN_CHECKPOINT_FORMAT_NAME);
   rn_safetensors_writer_set_metadata (writer, "version", PACKAGE_VERSION);
   rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_DEVICE, runner->task->device);
   rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_CLASSES, classes);
+  if (plugins != NULL)
+    rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_PLUGINS, plugins);
   set_counters (runner, writer);
   set_sampler (runner, writer);
   rn_hook_list_save (runner->hooks, writer);

@@ -14,10 +14,11 @@ G_BEGIN_DECLS
 #define RN_CHECKPOINT_FORMAT "format" /* plain text: */
 #define RN_CHECKPOINT_FORMAT_NAME "runner-checkpoint-1"
 #define RN_CHECKPOINT_COUNTERS "counters" /* iter, epoch, inner_iter, opt_step: what is finished */
-#define RN_CHECKPOINT_SAMPLER "sampler"   /* seed, epoch, next_batch, batch_size, epoch_length */
+#define RN_CHECKPOINT_SAMPLER "sampler"   /* seed, epoch, next_batch, and what batches.h adds */
 #define RN_CHECKPOINT_LOG "log/"          /* and NNNN/NAME: a window of the log buffer, numbered in order */
 #define RN_CHECKPOINT_CONFIG "config"     /* plain text: YAML, resolved */
 #define RN_CHECKPOINT_DEVICE "device"     /* plain text */
+#define RN_CHECKPOINT_PLUGINS "plugins"   /* plain text: see rn_plugins_describe; absent without plugins */
 #define RN_CHECKPOINT_CLASSES "classes"   /* plain text: a name a line, in the order of the head's outputs */
 
 #define RN_CHECKPOINT_MOMENTUM "momentum/" /* before the names of the optimizer's tensors */

@@ -8,6 +8,7 @@
 #include "runner/config/schema.h"
 #include "runner/base/trace.h"
 #include "runner/crc32c.h"
+#include "runner/plugin.h"
 #include "runner/process-memory.h"
 
 #include <errno.h>
@@ -329,6 +330,7 @@ rn_runner_describe (const RnRunner *runner)
 {
   RnRecord *record = rn_record_new ();
   g_autofree char *classes = g_strjoinv (", ", (char **) runner->task->class_names);
+  g_autofree char *plugins = rn_plugins_describe ();
 
   rn_record_set_string (record, "mode", "meta");
   rn_record_set_int (record, "schema", 1);
@@ -341,6 +343,8 @@ rn_runner_describe (const RnRunner *runner)
   rn_record_set_int (record, "epoch_length", runner->task->epoch_length);
   rn_record_set_int (record, "batch_size", runner->task->batch_size);
   rn_record_set_string (record, "classes", classes);
+  if (plugins != NULL)
+    rn_record_set_string (record, "plugins", plugins);
   rn_record_set_string (record, "config", runner->config_text);
   return record;
 }

@@ -2,11 +2,13 @@
 #define G_LOG_DOMAIN "rn-runner"
 #include "config.h"
 
+#include "runner/batches.h"
 #include "runner/checkpoint.h"
 #include "runner/checkpoint-list.h"
 #include "runner/config/config.h"
 #include "runner/config/diff.h"
 #include "runner/place.h"
+#include "runner/plugin.h"
 #include "runner/record.h"
 #include "runner/runner-private.h"
 #include "runner/base/error.h"
@@ -76,43 +78,51 @@ get_record (const RnSafetensors *file, const char *key, GError **error)
   return record;
 }
 
+/* Those of the file, by its own count of batches. */
 static gboolean
-check_sampler (RnRunner *runner, const RnRecord *sampler, GError **error)
+read_counters (const RnRecord *record, const RnBatches *batches, RnCounters *counters, GError **error)
 {
-  gint64 batch_size = rn_record_int (sampler, "batch_size", -1),
-         epoch_length = rn_record_int (sampler, "epoch_length", -1);
+  gint64 iters;
 
-  if (batch_size != runner->task->batch_size)
-    g_set_error (
-        error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
-        "it was made with %" G_GINT64_FORMAT
-        " images in a batch, the configuration has %d; what works: data.samples_per_gpu: %" G_GINT64_FORMAT,
-        batch_size, runner->task->batch_size, batch_size);
-  else if (epoch_length != runner->task->epoch_length)
-    g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
-                 "an epoch had %" G_GINT64_FORMAT " iterations when it was made and has %" G_GINT64_FORMAT
-                 " now: the training set is another one",
-                 epoch_length, runner->task->epoch_length);
-  else
-    return TRUE;
-  return FALSE;
-}
-
-static gboolean
-read_counters (RnRunner *runner, const RnRecord *record, RnCounters *counters, GError **error)
-{
-  gint64 length = runner->task->epoch_length, iters;
-
-  counters->iter = rn_record_int (record, "iter", -1);
-  counters->epoch = rn_record_int (record, "epoch", -1);
-  counters->inner_iter = rn_record_int (record, "inner_iter", -1);
-  counters->opt_step = rn_record_int (record, "opt_step", -1);
-  if (counters->epoch >= 0 && counters->inner_iter >= 0 && counters->inner_iter <= length
-      && counters->opt_step >= 0 && !__builtin_mul_overflow (counters->epoch, length, &iters)
-      && counters->iter - counters->inner_iter == iters && rn_place_load (runner, record, counters))
+  *counters = (RnCounters){ .iter = rn_record_int (record, "iter", -1),
+                            .epoch = rn_record_int (record, "epoch", -1),
+                            .inner_iter = rn_record_int (record, "inner_iter", -1),
+                            .opt_step = rn_record_int (record, "opt_step", -1) };
+  if (counters->epoch >= 0 && counters->inner_iter >= 0 && counters->inner_iter <= batches->epoch_length
+      && counters->opt_step >= 0 && !__builtin_mul_overflow (counters->epoch, batches->epoch_length, &iters)
+      && counters->iter - counters->inner_iter == iters)
     return TRUE;
   g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "its counters do not agree");
   return FALSE;
+}
+
+/* Where the run stands. *@is_changed: its batches are not those of the file. */
+static gboolean
+read_position (RnRunner *runner, const RnSafetensors *file, RnCounters *counters, gboolean *is_changed,
+               GError **error)
+{
+  RnBatches was, now = rn_batches_of (runner);
+  gint64 n_again = 0;
+  g_autoptr (RnRecord) sampler = get_record (file, RN_CHECKPOINT_SAMPLER, error);
+  g_autoptr (RnRecord) record = sampler != NULL ? get_record (file, RN_CHECKPOINT_COUNTERS, error) : NULL;
+
+  if (record == NULL || !rn_batches_load (&was, sampler, error))
+    return FALSE;
+  *is_changed = !rn_batches_match (&was, &now);
+  if (*is_changed && !runner->allow_batch_change)
+    return rn_batches_refuse (&was, &now, error);
+  if (!read_counters (record, &was, counters, error))
+    return FALSE;
+  RnCounters from = *counters;
+  if ((*is_changed && !rn_batches_convert (&was, &now, counters, &n_again))
+      || !rn_place_load (runner, record, counters))
+    {
+      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "its counters do not agree");
+      return FALSE;
+    }
+  if (*is_changed)
+    rn_batches_report (&was, &now, &from, counters, n_again);
+  return TRUE;
 }
 
 /* Keys that say where a run is kept, not what it does. */
@@ -177,35 +187,46 @@ load_log (RnRunner *runner, const RnSafetensors *file, GError **error)
 }
 
 static gboolean
-apply (RnRunner *runner, const RnSafetensors *file, GError **error)
+check_file (const RnRunner *runner, const RnSafetensors *file, GError **error)
 {
-  RnCounters counters;
+  if (g_strcmp0 (rn_safetensors_metadata (file, RN_CHECKPOINT_FORMAT), RN_CHECKPOINT_FORMAT_NAME) == 0)
+    return rn_checkpoint_check_classes (file, runner->task->class_names, error);
+  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
+               "not a checkpoint of this program; what starts from its weights: --set load_from=%s",
+               rn_safetensors_path (file));
+  return FALSE;
+}
 
-  if (g_strcmp0 (rn_safetensors_metadata (file, RN_CHECKPOINT_FORMAT), RN_CHECKPOINT_FORMAT_NAME) != 0)
-    {
-      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
-                   "not a checkpoint of this program; what starts from its weights: --set load_from=%s",
-                   rn_safetensors_path (file));
-      return FALSE;
-    }
-  if (!rn_checkpoint_check_classes (file, runner->task->class_names, error))
-    return FALSE;
-  g_autoptr (RnRecord) sampler = get_record (file, RN_CHECKPOINT_SAMPLER, error);
-  if (sampler == NULL || !check_sampler (runner, sampler, error))
-    return FALSE;
-  g_autoptr (RnRecord) record = get_record (file, RN_CHECKPOINT_COUNTERS, error);
-  if (record == NULL || !read_counters (runner, record, &counters, error))
-    return FALSE;
-
-  compare_devices (runner, file);
-  compare_configs (runner, file);
+/* Gradients of an unfinished window are means over batches of the old size: hooks that find the window closed
+ * begin a new one. */
+static gboolean
+load_tensors (RnRunner *runner, const RnSafetensors *file, gboolean is_changed, GError **error)
+{
   guint found;
+
   if (!runner->task->vtbl->load_tensors (runner->task, file, &found, error))
     return FALSE;
   runner->has_optimizer_state = (found & RN_TENSORS_OPTIMIZER) != 0;
   runner->is_window_open = (found & RN_TENSORS_PENDING) != 0;
   runner->has_loaded_ema = (found & RN_TENSORS_EMA) != 0;
-  if (!rn_hook_list_load (runner->hooks, file, error) || !load_log (runner, file, error))
+  if (!is_changed || !runner->is_window_open)
+    return TRUE;
+  g_warning ("resume: the gradients of an unfinished step are dropped: they are those of other batches");
+  runner->is_window_open = FALSE;
+  return rn_runner_zero_grads (runner, error);
+}
+
+static gboolean
+apply (RnRunner *runner, const RnSafetensors *file, gboolean *is_changed, GError **error)
+{
+  RnCounters counters;
+
+  if (!check_file (runner, file, error) || !read_position (runner, file, &counters, is_changed, error))
+    return FALSE;
+  compare_devices (runner, file);
+  compare_configs (runner, file);
+  if (!load_tensors (runner, file, *is_changed, error) || !rn_hook_list_load (runner->hooks, file, error)
+      || (!*is_changed && !load_log (runner, file, error)))
     return FALSE;
   if (!runner->has_optimizer_state && counters.opt_step > 0 && rn_optimizer_momentum (runner->optimizer) > 0)
     g_warning ("resume: the checkpoint was saved without the optimizer: momentum starts anew");
@@ -234,14 +255,15 @@ rn_runner_resume (RnRunner *runner, const char *path, GError **error)
       g_message ("resume: %s has no checkpoint; the run starts at the beginning", runner->work_dir);
       return TRUE;
     }
-  if (!apply (runner, file, error))
+  gboolean is_changed;
+  if (!apply (runner, file, &is_changed, error))
     {
       g_prefix_error (error, "%s: cannot resume: ", rn_safetensors_path (file));
       return FALSE;
     }
   if (path != NULL)
     forget_newer (runner, path);
-  if (runner->kept->len > 0)
+  if (runner->kept->len > 0 && !is_changed)
     runner->saved_at = runner->now;
   g_free (runner->resumed_from);
   runner->resumed_from = g_strdup (rn_safetensors_path (file));
