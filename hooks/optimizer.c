@@ -1,76 +1,95 @@
-/* optimizer.c: gradients from zero, backward pass, clipping, step: MMCV's OptimizerHook. */
+/* optimizer.c: MMCV's four optimizer hooks, which differ in their keys only. */
 #include "config.h"
 
-#include <runner/engine.h>
+#include "hooks/optimizer-hook.h"
 
-typedef struct
-{
-  double max_norm, norm_type;
-} GradClip;
+static const char *const tail_names[] = { "average", "scale", "drop", NULL };
+static const char *const normalize_names[] = { "micro", "samples", "positives", NULL };
+static const char *const schedule_names[] = { "iter", "step", NULL };
+static const char *const compat_names[] = { "none", "mmcv-1.7", NULL };
 
-typedef struct
-{
-  RnHook hook;
-  gboolean has_clip;
-  GradClip clip;
-  int detect_anomalous_params; /* no other value than false yet */
-} OptimizerHook;
+/* clang-format off */
+#define KEY(path, name_, type_, deflt_, help_, ...) \
+  { .name = name_, .type = (type_), .offset = G_STRUCT_OFFSET (RnOptimizerHook, path), .deflt = (deflt_), \
+    .help = (help_), ##__VA_ARGS__ }
+#define UNUSED(name_, help_) { .name = name_, .type = RN_KEY_UNUSED, .help = help_ }
 
-static const RnKeySpec clip_keys[] = {
-  RN_KEY (GradClip, max_norm, RN_KEY_FLOAT, NULL, "gradients are scaled down to this norm", .min = 1e-12,
-          .max = 1e12, .flags = RN_KEY_REQUIRED),
-  RN_KEY (GradClip, norm_type, RN_KEY_FLOAT, "2", "the norm: 2", .min = 2, .max = 2),
-  RN_KEY_END,
-};
+#define STEP_KEYS \
+  { .name = "grad_clip", .type = RN_KEY_MAP, .offset = G_STRUCT_OFFSET (RnOptimizerHook, clip), \
+    .keys = rn_grad_clip_keys, .present = G_STRUCT_OFFSET (RnOptimizerHook, has_clip), \
+    .flags = RN_KEY_NULLABLE, \
+    .help = "bounds gradients before the step: {max_norm: 35}; the log shows grad_norm, the norm before; " \
+            "null: no bound" }, \
+  KEY (detect_anomalous_params, "detect_anomalous_params", RN_KEY_BOOL, "false", \
+       "say at the start which parameters no gradient reaches")
 
-static const char *const only_false[] = { "false", NULL };
+#define ACCUMULATION_KEYS \
+  KEY (accumulation.cumulative_iters, "cumulative_iters", RN_KEY_INT, "1", \
+       "iterations whose gradients make one step; windows begin at its multiples", .min = 1, .max = 1e6), \
+  KEY (accumulation.tail, "tail", RN_KEY_ENUM, "average", \
+       "a last window with fewer iterations: average: a step with their mean; scale: divided as if it were " \
+       "whole; drop: no step", .names = tail_names), \
+  KEY (accumulation.flush_at_epoch_end, "flush_at_epoch_end", RN_KEY_BOOL, "false", \
+       "no window goes on into the next epoch"), \
+  KEY (accumulation.normalize, "normalize", RN_KEY_ENUM, "micro", \
+       "what makes the mean of a window: micro: its iterations count the same; samples: its images do; " \
+       "positives: its matched anchors do, which equals one large batch", .names = normalize_names), \
+  KEY (accumulation.schedule_by, "schedule_by", RN_KEY_ENUM, "iter", \
+       "what lr_config counts where it does not count epochs: iterations, or optimizer steps", \
+       .names = schedule_names), \
+  KEY (accumulation.save_pending, "save_pending", RN_KEY_BOOL, "true", \
+       "checkpoints inside a window hold its gradients, so that a resume ends in the same bits"), \
+  KEY (accumulation.compat, "compat", RN_KEY_ENUM, "none", \
+       "mmcv-1.7: after a resume inside a window its step is too small, as MMCV's is; for comparisons only", \
+       .names = compat_names, .flags = RN_KEY_NULLABLE)
 
-static const RnKeySpec keys[] = {
-  { .name = "grad_clip",
-    .type = RN_KEY_MAP,
-    .offset = G_STRUCT_OFFSET (OptimizerHook, clip),
-    .keys = clip_keys,
-    .present = G_STRUCT_OFFSET (OptimizerHook, has_clip),
-    .flags = RN_KEY_NULLABLE,
-    .help = "bounds the norm over all gradients; null: no bound" },
-  RN_KEY (OptimizerHook, detect_anomalous_params, RN_KEY_ENUM, "false", "not in this release",
-          .names = only_false),
-  RN_KEY_END,
-};
+#define SCALER_KEYS \
+  KEY (scaling.loss_scale, "loss_scale", RN_KEY_NODE, "512.0", \
+       "factor of the loss in its gradients: a number stays; dynamic: as GradScaler; or GradScaler's " \
+       "{init_scale, growth_factor, backoff_factor, growth_interval}; or MMCV's LossScaler's {init_scale, " \
+       "mode, scale_factor, scale_window}"), \
+  KEY (scaling.min_scale, "min_scale", RN_KEY_FLOAT, "null", \
+       "a scale that changes does not go below; null: 2^-16, with LossScaler's keys 1", .min = 0x1p-60, \
+       .max = 0x1p64, .flags = RN_KEY_NULLABLE), \
+  KEY (scaling.max_scale, "max_scale", RN_KEY_FLOAT, "null", \
+       "a scale that changes does not go above; null: 2^64", .min = 0x1p-60, .max = 0x1p64, \
+       .flags = RN_KEY_NULLABLE), \
+  KEY (scaling.max_skips, "max_skips", RN_KEY_INT, "20", \
+       "the run ends after so many steps in a row that overflow while the scale cannot go down", .min = 1, \
+       .max = 1e9), \
+  KEY (scaling.reset_scale, "reset_scale", RN_KEY_BOOL, "false", \
+       "a resume starts with the scale of the configuration, not with that of the checkpoint"), \
+  UNUSED ("coalesce", "of distributed runs"), \
+  UNUSED ("bucket_size_mb", "of distributed runs"), \
+  UNUSED ("distributed", "of distributed runs")
+/* clang-format on */
 
-static gboolean
-before_train_iter (RnHook *hook, RnRunner *runner, GError **error)
-{
-  rn_runner_set_grad_scale (runner, 1);
-  return rn_runner_zero_grads (runner, error);
-}
+static const RnKeySpec plain_keys[] = { STEP_KEYS, RN_KEY_END };
+static const RnKeySpec cumulative_keys[] = { ACCUMULATION_KEYS, STEP_KEYS, RN_KEY_END };
+static const RnKeySpec fp16_keys[] = { SCALER_KEYS, STEP_KEYS, RN_KEY_END };
+static const RnKeySpec cumulative_fp16_keys[] = { ACCUMULATION_KEYS, SCALER_KEYS, STEP_KEYS, RN_KEY_END };
 
-/* torch.nn.utils.clip_grad_norm_: times max_norm / (norm + 1e-6) where that is below 1. The norm in the log
- * is the one before. */
-static gboolean
-clip (const OptimizerHook *self, RnRunner *runner, double *multiplier, GError **error)
-{
-  RnGradStats stats;
+/* In the order of RnHookDesc's members. */
+#define COMMON(keys_)                                                                                   \
+  .priority = RN_PRIORITY_ABOVE_NORMAL, .needs = RN_NEEDS_GRADIENTS, .keys = keys_,                     \
+  .prepare = rn_optimizer_hook_prepare, .init = rn_optimizer_hook_init,                                 \
+  .save_state = rn_optimizer_hook_save_state, .load_state = rn_optimizer_hook_load_state,               \
+  .before_run = rn_optimizer_hook_before_run, .before_train_iter = rn_optimizer_hook_before_train_iter, \
+  .after_train_iter = rn_optimizer_hook_after_train_iter
 
-  if (!rn_runner_grad_stats (runner, 2, &stats, error))
-    return FALSE;
-  rn_runner_log (runner, "grad_norm", stats.norm);
-  *multiplier = MIN (1.0, self->clip.max_norm / (stats.norm + 1e-6));
-  return TRUE;
-}
-
-static gboolean
-after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
-{
-  const OptimizerHook *self = (const OptimizerHook *) hook;
-  double multiplier = 1;
-
-  return rn_runner_backward (runner, error) && rn_runner_call_before_step (runner, 1, error)
-         && (!self->has_clip || clip (self, runner, &multiplier, error))
-         && rn_runner_step (runner, multiplier, 0, error);
-}
-
-RN_HOOK_DEFINE (optimizer, OptimizerHook, .name = "OptimizerHook",
+RN_HOOK_DEFINE (optimizer, RnOptimizerHook, .name = "OptimizerHook",
                 .summary = "backward pass, gradient clipping and optimizer step of each iteration",
-                .priority = RN_PRIORITY_ABOVE_NORMAL, .needs = RN_NEEDS_GRADIENTS, .keys = keys,
-                .before_train_iter = before_train_iter, .after_train_iter = after_train_iter);
+                COMMON (plain_keys));
+
+RN_HOOK_DEFINE (gradient_cumulative_optimizer, RnOptimizerHook, .name = "GradientCumulativeOptimizerHook",
+                .summary = "OptimizerHook with one step for the gradients of several iterations",
+                COMMON (cumulative_keys));
+
+RN_HOOK_DEFINE (fp16_optimizer, RnOptimizerHook, .name = "Fp16OptimizerHook",
+                .summary = "OptimizerHook with a loss scale; steps whose gradients overflow are skipped",
+                COMMON (fp16_keys));
+
+RN_HOOK_DEFINE (gradient_cumulative_fp16_optimizer, RnOptimizerHook,
+                .name = "GradientCumulativeFp16OptimizerHook",
+                .summary = "Fp16OptimizerHook with one step for the gradients of several iterations",
+                COMMON (cumulative_fp16_keys));

@@ -30,6 +30,24 @@ fill (RnLogBuffer *buffer)
     }
 }
 
+/* A count is what it was last; where it was not logged there is none. */
+static void
+test_latest (void)
+{
+  g_autoptr (RnLogBuffer) buffer = rn_log_buffer_new ();
+
+  rn_log_buffer_reserve (buffer, 8);
+  for (gint64 i = 0; i < 20; i++)
+    {
+      rn_log_buffer_push (buffer, "loss", i, (double) i);
+      if (i < 16)
+        rn_log_buffer_push_latest (buffer, "skipped", i, (double) (i / 3));
+    }
+  assert_means (buffer, 16, 4, "loss=13.5 skipped=5 ");
+  assert_means (buffer, 15, 3, "loss=13 skipped=4 ");
+  assert_means (buffer, 20, 4, "loss=17.5 ");
+}
+
 static void
 test_means (void)
 {
@@ -66,6 +84,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/runner/log-buffer/means", test_means);
+  g_test_add_func ("/runner/log-buffer/latest", test_latest);
   g_test_add_func ("/runner/log-buffer/save", test_save);
   return g_test_run ();
 }

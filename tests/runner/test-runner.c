@@ -357,10 +357,6 @@ test_parts_refused (void)
   assert_hooks_refused ("evaluation: {save_best: mAp}\n", "*test.yaml:2:*mAp*");
   assert_hooks_refused ("evaluation: {metric: recall}\n", "*test.yaml:2:*recall*");
   assert_hooks_refused ("checkpoint_config: {max_keep_ckpts: 0}\n", "*test.yaml:2:*max_keep_ckpts*");
-  assert_hooks_refused ("optimizer_config: {type: GradientCumulativeOptimizerHook}\n",
-                        "*test.yaml:2:*GradientCumulativeOptimizerHook*");
-  assert_hooks_refused ("optimizer_config: {detect_anomalous_params: true}\n",
-                        "*test.yaml:2:*detect_anomalous_params*");
 }
 
 static void

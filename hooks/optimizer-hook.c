@@ -1,0 +1,227 @@
+/* optimizer-hook.c: what an iteration does to gradients and weights. */
+#define G_LOG_DOMAIN "rn-hooks"
+#include "config.h"
+
+#include "hooks/optimizer-hook.h"
+
+/* ---- Configuration ---- */
+
+/* The node of a key that was given in the file. */
+static const RnNode *
+key_node (const RnOptimizerHook *self, const char *key)
+{
+  return self->hook.config != NULL ? rn_node_get (self->hook.config, key) : NULL;
+}
+
+/* MMCV 1.7 has none of what makes windows better here. */
+static gboolean
+check_compat (const RnOptimizerHook *self, GError **error)
+{
+  const RnAccumulationConfig *keys = &self->accumulation;
+  const RnNode *pending = key_node (self, "save_pending");
+  const char *key = keys->tail != RN_TAIL_AVERAGE           ? "tail"
+                    : keys->flush_at_epoch_end              ? "flush_at_epoch_end"
+                    : keys->normalize != RN_NORMALIZE_MICRO ? "normalize"
+                    : pending != NULL && keys->save_pending ? "save_pending"
+                                                            : NULL;
+
+  if (keys->compat == 0 || key == NULL)
+    return TRUE;
+  return rn_node_error (key_node (self, key), error,
+                        "MMCV 1.7 does not have it; leave out this key, or `compat: mmcv-1.7`");
+}
+
+static gboolean
+read_config (RnOptimizerHook *self, GError **error)
+{
+  if (self->is_read)
+    return TRUE;
+  if (self->has_clip && !rn_grad_clip_check (&self->clip, key_node (self, "grad_clip"), error))
+    return FALSE;
+  if (!check_compat (self, error))
+    return FALSE;
+  if (rn_optimizer_hook_is_scaled (self)
+      && !rn_loss_scale_read (&self->scaling, self->hook.config, &self->scaler, error))
+    return FALSE;
+  self->is_read = TRUE;
+  return TRUE;
+}
+
+gboolean
+rn_optimizer_hook_prepare (RnHook *hook, RnWants *wants, GError **error)
+{
+  return read_config ((RnOptimizerHook *) hook, error);
+}
+
+gboolean
+rn_optimizer_hook_init (RnHook *hook, RnRunner *runner, GError **error)
+{
+  RnOptimizerHook *self = (RnOptimizerHook *) hook;
+  const RnAccumulationConfig *keys = &self->accumulation;
+
+  if (!read_config (self, error))
+    return FALSE;
+  self->windows = (RnAccumulation){
+    .n_iters = MAX (keys->cumulative_iters, 1),
+    .max_iters = rn_runner_max_iters (runner),
+    .epoch_length = rn_runner_epoch_length (runner),
+    .tail = (RnTail) keys->tail,
+    .flush_at_epoch_end = keys->flush_at_epoch_end,
+    .is_mmcv = keys->compat != 0,
+  };
+  gint64 n_steps = rn_accumulation_n_steps (&self->windows);
+  if (n_steps == 0)
+    return rn_node_error (key_node (self, "tail"), error,
+                          "no window of this run has its %" G_GINT64_FORMAT
+                          " iterations, so no step would be done; what works: tail: average",
+                          self->windows.n_iters);
+  if (keys->schedule_by != 0)
+    rn_runner_set_schedule (runner, n_steps);
+  return TRUE;
+}
+
+/* ---- An iteration ---- */
+
+/* What the mean of the running batch is multiplied by to become its part of the window's sum. */
+static double
+batch_weight (const RnOptimizerHook *self, const RnRunner *runner)
+{
+  const RnBatch *batch = rn_runner_batch (runner);
+
+  switch ((RnNormalize) self->accumulation.normalize)
+    {
+    case RN_NORMALIZE_SAMPLES:
+      return MAX (batch->n, 1);
+    case RN_NORMALIZE_POSITIVES:
+      return MAX ((double) batch->avg_factor, 1);
+    case RN_NORMALIZE_MICRO:
+      break;
+    }
+  return 1;
+}
+
+static gboolean
+begin_window (RnOptimizerHook *self, RnRunner *runner, const RnWindow *window, GError **error)
+{
+  self->pending = (RnPending){
+    .begin = window->begin,
+    .factor = self->accumulation.normalize == RN_NORMALIZE_MICRO ? window->factor : 1,
+    .scale = rn_optimizer_hook_scale (self),
+    .n_iters = self->windows.n_iters,
+    .normalize = self->accumulation.normalize,
+  };
+  return rn_runner_zero_grads (runner, error);
+}
+
+gboolean
+rn_optimizer_hook_before_train_iter (RnHook *hook, RnRunner *runner, GError **error)
+{
+  RnOptimizerHook *self = (RnOptimizerHook *) hook;
+  gint64 iter = rn_runner_iter (runner);
+  RnWindow window = rn_accumulation_window (&self->windows, iter);
+
+  if (window.is_dropped)
+    return TRUE;
+  if (iter == window.begin && !begin_window (self, runner, &window, error))
+    return FALSE;
+  double scale = self->pending.scale * batch_weight (self, runner) / (double) self->pending.factor;
+  rn_runner_set_grad_scale (runner, (float) scale);
+  return TRUE;
+}
+
+/* What makes the sum of a window the gradient of its step. */
+static double
+window_multiplier (const RnOptimizerHook *self, const RnWindow *window)
+{
+  double multiplier = 1 / self->pending.scale;
+
+  if (self->accumulation.normalize == RN_NORMALIZE_MICRO)
+    return multiplier;
+  if (window->is_tail && self->windows.tail == RN_TAIL_SCALE)
+    multiplier *= (double) self->pending.n_micro / (double) self->windows.n_iters;
+  return multiplier / self->pending.total;
+}
+
+/* The window's gradients are not finite: there is no step. */
+static gboolean
+skip_step (RnOptimizerHook *self, RnRunner *runner, GError **error)
+{
+  double scale = self->scaler.scale;
+  gint64 iter = rn_runner_iter (runner) + 1;
+
+  rn_loss_scaler_update (&self->scaler, TRUE);
+  if (self->scaler.n_stuck == 0)
+    g_message ("iteration %" G_GINT64_FORMAT
+               ": gradients overflow, this step is skipped; the loss scale goes from %g to %g",
+               iter, scale, self->scaler.scale);
+  if (self->scaler.n_stuck == 1)
+    g_warning ("iteration %" G_GINT64_FORMAT
+               ": gradients overflow, this step is skipped; the loss scale stays %g; what usually helps: %s",
+               iter, scale,
+               self->scaler.form == RN_SCALER_STATIC ? "loss_scale: dynamic, or a smaller number"
+                                                     : "a smaller min_scale, a smaller learning rate");
+  if (self->scaler.n_stuck < self->scaling.max_skips)
+    return TRUE;
+  return rn_hook_error (
+      error,
+      "gradients have overflowed in %" G_GINT64_FORMAT " steps in a row, to iteration %" G_GINT64_FORMAT
+      ", with the loss scale %g (max_skips); what usually helps: %s, or a smaller "
+      "learning rate",
+      self->scaler.n_stuck, iter, scale,
+      self->scaler.form == RN_SCALER_STATIC ? "loss_scale: dynamic" : "a smaller min_scale");
+}
+
+/* Unscale, finite check, clip, step. */
+static gboolean
+finish_window (RnOptimizerHook *self, RnRunner *runner, const RnWindow *window, GError **error)
+{
+  double multiplier = window_multiplier (self, window), clip_value = 0;
+
+  if (rn_optimizer_hook_is_scaled (self))
+    {
+      RnGradStats stats;
+      if (!rn_runner_grad_stats (runner, INFINITY, &stats, error))
+        return FALSE;
+      if (!isfinite (stats.max_abs))
+        return skip_step (self, runner, error);
+      rn_loss_scaler_update (&self->scaler, FALSE);
+    }
+  return rn_runner_call_before_step (runner, multiplier, error)
+         && (!self->has_clip || rn_grad_clip_apply (&self->clip, runner, &multiplier, &clip_value, error))
+         && rn_runner_step (runner, multiplier, clip_value, error);
+}
+
+static void
+log_window (const RnOptimizerHook *self, RnRunner *runner)
+{
+  if (self->accumulation.cumulative_iters > 1)
+    rn_runner_log_latest (runner, "micro_batches", (double) self->pending.n_micro);
+  if (!rn_optimizer_hook_is_scaled (self))
+    return;
+  rn_runner_log_latest (runner, "loss_scale", self->pending.scale);
+  rn_runner_log_latest (runner, "skipped", (double) self->scaler.n_skipped);
+}
+
+gboolean
+rn_optimizer_hook_after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
+{
+  RnOptimizerHook *self = (RnOptimizerHook *) hook;
+  gint64 iter = rn_runner_iter (runner);
+  RnWindow window = rn_accumulation_window (&self->windows, iter);
+
+  if (window.is_dropped)
+    return TRUE;
+  if (!rn_runner_backward (runner, error))
+    return FALSE;
+  self->pending.n_micro++;
+  if (self->accumulation.normalize != RN_NORMALIZE_MICRO)
+    self->pending.total += batch_weight (self, runner);
+  if (iter + 1 == window.end && !finish_window (self, runner, &window, error))
+    return FALSE;
+  log_window (self, runner);
+  if (iter + 1 == window.end)
+    self->pending.n_micro = 0;
+  rn_runner_set_window_open (runner, self->pending.n_micro > 0 && self->accumulation.save_pending
+                                         && self->accumulation.compat == 0);
+  return TRUE;
+}
