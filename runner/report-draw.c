@@ -184,7 +184,8 @@ add_losses (RnChart *chart, const GPtrArray *logs)
       return;
     }
   begin_panel (chart, "loss", NULL, choose_scale (logs, "loss"));
-  for (guint pass = 0, color = 0; pass < 2; pass++)
+  guint color = 0;
+  for (guint pass = 0; pass < 2; pass++)
     for (guint i = 0; i < names->len; i++)
       {
         const RnLogSeries *series =
@@ -192,6 +193,9 @@ add_losses (RnChart *chart, const GPtrArray *logs)
         if ((strcmp (series->name, "loss") == 0) == (pass == 0))
           add_smoothed (chart, series, (int) color++, pass == 0, series->name);
       }
+  const RnLogSeries *val = rn_log_find (((const RnRunLog *) g_ptr_array_index (logs, 0))->val, "loss");
+  if (val != NULL)
+    add_curve (chart, val, (int) color, RN_CURVE_SOLID, TRUE, "val loss");
 }
 
 /* Pascal VOC's mean over the overlaps that are required: over one, it would be the same curve again. */

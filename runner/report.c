@@ -102,8 +102,9 @@ append_iterations (GString *text, const RnRunLog *log)
 }
 
 static void
-append_loss (GString *text, const RnLogSeries *series)
+append_loss (GString *text, const char *prefix, const RnLogSeries *series)
 {
+  g_autofree char *name = g_strconcat (prefix, series->name, NULL);
   RnLogPoint last = last_point (series);
   Found least = find_best (series, -1);
   guint n_nan = 0;
@@ -115,7 +116,7 @@ append_loss (GString *text, const RnLogSeries *series)
         n_nan++;
         first_nan = g_array_index (series->points, RnLogPoint, i).iter;
       }
-  g_string_append_printf (text, "  %-13s last %.4f", series->name, last.value);
+  g_string_append_printf (text, "  %-13s last %.4f", name, last.value);
   if (least.exists)
     g_string_append_printf (text, ", least %.4f at iteration %" G_GINT64_FORMAT, least.point.value,
                             least.point.iter);
@@ -177,12 +178,14 @@ rn_report_text (const RnRunLog *log)
     {
       const RnLogSeries *series = g_ptr_array_index (log->train, i);
       if (rn_log_is_loss (series->name))
-        append_loss (text, series);
+        append_loss (text, "", series);
     }
   for (guint i = 0; i < log->val->len; i++)
     {
       const RnLogSeries *series = g_ptr_array_index (log->val, i);
-      if (rn_log_is_score (series->name))
+      if (rn_log_is_loss (series->name))
+        append_loss (text, "val ", series);
+      else if (rn_log_is_score (series->name))
         append_score (text, log, series);
     }
   append_time (text, log);

@@ -43,13 +43,14 @@ rn_log_find (const GPtrArray *series, const char *name)
 gboolean
 rn_log_is_loss (const char *name)
 {
-  return strstr (name, "loss") != NULL;
+  return strstr (name, "loss") != NULL && strcmp (name, "loss_scale") != 0;
 }
 
 gboolean
 rn_log_is_score (const char *name)
 {
-  return strcmp (name, "epoch") != 0 && strcmp (name, "n_images") != 0;
+  static const char *const others[] = { "epoch", "n_images", "n_batches", "time", NULL };
+  return !g_strv_contains (others, name) && !g_str_has_suffix (name, "_time") && !rn_log_is_loss (name);
 }
 
 /* NULL: there are too many already. */
@@ -119,9 +120,9 @@ typedef struct
   const char *path;
   gint64 line;
   guint n_notes;
-  gint64 start_iter; /* of its first line; -1: it does not say */
-  gboolean has_data;
-  gint64 last_iter; /* of the training line before */
+  gint64 start_iter; /* where the run began or was taken up; -1: it does not say */
+  gboolean has_data; /* since then */
+  gint64 last_iter;  /* of the training line before */
 } Reader;
 
 /* Whatever is in it, in a name of a file for one, may be printed. @text: taken over. */
@@ -147,21 +148,31 @@ note (Reader *reader, const char *format, ...)
   add_note (reader->log, g_strdup_printf ("%s:%" G_GINT64_FORMAT ": %s", reader->path, reader->line, text));
 }
 
+/* Whatever follows belongs to a run that begins at iteration @iter; one file may hold several, one behind the
+ * other. */
+static void
+begin_run (Reader *reader, gint64 iter)
+{
+  reader->start_iter = iter;
+  reader->has_data = FALSE;
+  reader->last_iter = -1;
+}
+
 static void
 read_meta (Reader *reader, const RnRecord *record)
 {
   RnRunLog *log = reader->log;
-  gint64 iter = rn_record_int (record, "iter", -1), max_iters = rn_record_int (record, "max_iters", 0);
+  gint64 max_iters = rn_record_int (record, "max_iters", 0);
   const char *started = rn_record_string (record, "started");
 
-  reader->start_iter = iter;
+  begin_run (reader, rn_record_int (record, "iter", -1));
   if (max_iters > 0)
     log->max_iters = max_iters;
   if (log->started == NULL && started != NULL)
     log->started = rn_printable (started, FALSE);
 }
 
-/* The first line with numbers: from here on this file replaces the ones before. */
+/* The first line with numbers: from here on this run replaces the ones before. */
 static void
 begin_data (Reader *reader)
 {
@@ -245,12 +256,14 @@ read_line (Reader *reader, const char *text, gsize size, gboolean is_complete)
   const char *mode = rn_record_string (record, "mode");
   if (g_strcmp0 (mode, "meta") == 0)
     read_meta (reader, record);
+  else if (g_strcmp0 (mode, "resume") == 0)
+    begin_run (reader, rn_record_int (record, "iter", -1));
   else if (g_strcmp0 (mode, "train") == 0)
     read_numbers (reader, record, reader->log->train);
   else if (g_strcmp0 (mode, "val") == 0)
     read_numbers (reader, record, reader->log->val);
   else
-    note (reader, "left out: its \"mode\" is not meta, train or val");
+    note (reader, "left out: its \"mode\" is not meta, resume, train or val");
 }
 
 /* Lines of any length; those of more than MAX_LINE bytes are passed over. FALSE with errno. */

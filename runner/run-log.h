@@ -31,7 +31,7 @@ typedef struct
   gint64 first_iter; /* iterations that were done when the first log began */
   gint64 max_iters;  /* of the whole run; 0: unknown */
   GPtrArray *train;  /* of RnLogSeries, in the order of first use: "lr", "loss", "time", ... */
-  GPtrArray *val;    /* of RnLogSeries: "epoch", "n_images", "mAP", ... */
+  GPtrArray *val;    /* of RnLogSeries: "epoch", "n_images", "mAP", ...; "loss" of a val workflow */
   GPtrArray *notes;  /* of char *: what was left out, each with file:line */
 } RnRunLog;
 
@@ -39,8 +39,9 @@ typedef struct
  * rn_run_log_read:
  * @path: a work dir, whose *.log.json are read in the order of their start; or one such file
  *
- * Logs are joined: a log that begins at iteration k replaces what the ones before say of later iterations. A
- * line that cannot be read is left out and noted. RN_DATA_ERROR_MISSING when there is no log.
+ * Logs are joined: a run that was taken up at iteration k replaces what the ones before say of later
+ * iterations, in a file of its own or behind them in one file. A line that cannot be read is left out and
+ * noted. RN_DATA_ERROR_MISSING when there is no log.
  */
 RnRunLog *rn_run_log_read (const char *path, GError **error);
 void rn_run_log_free (RnRunLog *log);
@@ -49,7 +50,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnRunLog, rn_run_log_free)
 /* NULL if there is none. Lent. */
 const RnLogSeries *rn_log_find (const GPtrArray *series, const char *name);
 
-/* What a series is, by its name: a part of the loss, among those of training; a score, among the others. */
+/* What a series is, by its name: a loss or a part of it; a score of an evaluation, among those of `val`. */
 gboolean rn_log_is_loss (const char *name);
 gboolean rn_log_is_score (const char *name);
 

@@ -94,7 +94,7 @@ rn_trace_add (gint64 start, gint64 end, RnTraceKind kind, const char *name, cons
                              .kind = kind,
                              .thread = current_thread (),
                              .start = start,
-                             .duration = end - start,
+                             .duration = MAX (end - start, 0),
                              .name = keep (name),
                              .args = { keep (arg0), keep (arg1), keep (arg2) } };
       g_array_append_val (rn_trace.events, event);

@@ -1,8 +1,12 @@
 FAKE_TASK = tests/runner/fake-task.c tests/runner/fake-task.h
+SMALL_DETECTOR = tests/runner/small-detector.c tests/runner/small-detector.h tests/tree.c tests/tree.h
+CHROME_TRACE = tests/runner/chrome-trace.c tests/runner/chrome-trace.h
 
 check_PROGRAMS += \
+  tests/runner/test-activations \
   tests/runner/test-browse \
   tests/runner/test-checkpoints \
+  tests/runner/test-ema \
   tests/runner/test-log-buffer \
   tests/runner/test-optimizer \
   tests/runner/test-record \
@@ -10,12 +14,18 @@ check_PROGRAMS += \
   tests/runner/test-resume \
   tests/runner/test-runner \
   tests/runner/test-safetensors \
-  tests/runner/test-training
+  tests/runner/test-training \
+  tests/runner/test-workflow
 
+tests_runner_test_activations_SOURCES = tests/runner/test-activations.c $(SMALL_DETECTOR) \
+  tests/graph/interpreter.c tests/graph/interpreter.h tests/models/fixture.c tests/models/fixture.h
+tests_runner_test_activations_LDADD = $(TEST_LIBS)
 tests_runner_test_browse_SOURCES = tests/runner/test-browse.c tests/tree.c tests/tree.h
 tests_runner_test_browse_LDADD = $(TEST_LIBS)
 tests_runner_test_checkpoints_SOURCES = tests/runner/test-checkpoints.c $(FAKE_TASK)
 tests_runner_test_checkpoints_LDADD = $(TEST_LIBS)
+tests_runner_test_ema_SOURCES = tests/runner/test-ema.c $(FAKE_TASK)
+tests_runner_test_ema_LDADD = $(TEST_LIBS)
 tests_runner_test_log_buffer_SOURCES = tests/runner/test-log-buffer.c
 tests_runner_test_log_buffer_LDADD = $(TEST_LIBS)
 tests_runner_test_optimizer_SOURCES = tests/runner/test-optimizer.c
@@ -32,3 +42,5 @@ tests_runner_test_safetensors_SOURCES = tests/runner/test-safetensors.c
 tests_runner_test_safetensors_LDADD = $(TEST_LIBS)
 tests_runner_test_training_SOURCES = tests/runner/test-training.c tests/tree.c tests/tree.h $(FAKE_TASK)
 tests_runner_test_training_LDADD = $(TEST_LIBS)
+tests_runner_test_workflow_SOURCES = tests/runner/test-workflow.c $(FAKE_TASK)
+tests_runner_test_workflow_LDADD = $(TEST_LIBS)

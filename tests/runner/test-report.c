@@ -80,6 +80,7 @@ has_note (const RnRunLog *log, const char *pattern)
 #define TRAIN(iter, loss)                                                                              \
   "{\"mode\": \"train\", \"epoch\": 1, \"iter\": " #iter ", \"lr\": 0.01, \"memory\": 100, \"time\": " \
   "0.5, \"data_time\": 0.1, \"loss\": " #loss "}\n"
+#define RESUME(iter) "{\"mode\": \"resume\", \"iter\": " #iter ", \"checkpoint\": \"iter_" #iter "\"}\n"
 #define VAL(epoch, iter, map) \
   "{\"mode\": \"val\", \"epoch\": " #epoch ", \"iter\": " #iter ", \"n_images\": 4, \"mAP\": " #map "}\n"
 
@@ -105,6 +106,46 @@ test_resumed (Fixture *f, gconstpointer user_data)
   assert_points (log->train, "loss", "10:5 20:4 25:2.5 50:2.25 60:1");
   assert_points (log->val, "mAP", "20:0.2 50:0.625");
   assert_points (log->val, "epoch", "20:2 50:5");
+}
+
+/* The same in one file, which each run goes on with; the second was killed in the middle of a line. */
+static void
+test_appended (Fixture *f, gconstpointer user_data)
+{
+  write_log (f, "b.log.json",
+             META ("20260101_100000", 0) TRAIN (10, 5) TRAIN (20, 4) VAL (2, 20, 0.2) TRAIN (30, 3)
+                 VAL (3, 30, 0.9) TRAIN (40, 2) META ("20260102_100000", 20) RESUME (20) TRAIN (25, 2.5)
+                     TRAIN (50, 2.25) "{\"mode\": \"tr\n" META ("20260103_100000", 50) RESUME (50)
+                         VAL (5, 50, 0.625) TRAIN (60, 1) RESUME (60),
+             -1);
+  g_autoptr (RnRunLog) log = read_dir (f);
+
+  g_assert_cmpuint (log->notes->len, ==, 1);
+  g_assert_true (has_note (log, "*/b.log.json:12: left out: *"));
+  g_assert_cmpint (log->first_iter, ==, 0);
+  assert_points (log->train, "loss", "10:5 20:4 25:2.5 50:2.25 60:1");
+  assert_points (log->val, "mAP", "20:0.2 50:0.625");
+}
+
+/* Losses of a val workflow are no scores, nor are their times. */
+static void
+test_val_losses (Fixture *f, gconstpointer user_data)
+{
+  write_log (f, "1.log.json",
+             META ("20260101_100000", 0)
+                 TRAIN (10, 5) "{\"mode\": \"val\", \"epoch\": 1, \"iter\": 10, \"n_batches\": 3, \"time\": "
+                               "0.25, \"loss\": 2.5}\n" VAL (1, 10, 0.5),
+             -1);
+  g_autoptr (RnRunLog) log = read_dir (f);
+  g_autofree char *text = rn_report_text (log);
+
+  assert_points (log->val, "loss", "10:2.5");
+  g_assert_nonnull (strstr (text, "val loss      last 2.5000, least 2.5000 at iteration 10"));
+  g_assert_nonnull (strstr (text, "mAP           last 0.5000"));
+  g_assert_null (strstr (text, "n_batches"));
+  g_assert_false (rn_log_is_score ("time"));
+  g_assert_false (rn_log_is_score ("forward_time"));
+  g_assert_false (rn_log_is_loss ("loss_scale"));
 }
 
 static void
@@ -374,6 +415,8 @@ main (int argc, char **argv)
 #define ADD(path, func) g_test_add (path, Fixture, NULL, set_up, func, tear_down)
   g_test_add_func ("/report/moving-mean", test_moving_mean);
   ADD ("/report/resumed", test_resumed);
+  ADD ("/report/appended", test_appended);
+  ADD ("/report/val-losses", test_val_losses);
   ADD ("/report/started-anew", test_started_anew);
   ADD ("/report/no-meta", test_no_meta);
   ADD ("/report/first-log-lost", test_first_log_lost);
