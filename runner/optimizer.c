@@ -166,6 +166,12 @@ rn_optimizer_lr (const RnOptimizer *optimizer)
   return optimizer->sgd->lr;
 }
 
+void
+rn_optimizer_scale_lr (RnOptimizer *optimizer, double factor)
+{
+  optimizer->sgd->lr *= factor;
+}
+
 double
 rn_optimizer_momentum (const RnOptimizer *optimizer)
 {

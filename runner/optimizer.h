@@ -20,6 +20,8 @@ void rn_optimizer_free (RnOptimizer *optimizer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnOptimizer, rn_optimizer_free)
 
 double rn_optimizer_lr (const RnOptimizer *optimizer);
+/* Before a runner has it: auto_scale_lr. */
+void rn_optimizer_scale_lr (RnOptimizer *optimizer, double factor);
 double rn_optimizer_momentum (const RnOptimizer *optimizer);
 /* What an update does, beside learning rate and momentum. */
 RnUpdateRule rn_optimizer_rule (const RnOptimizer *optimizer);
