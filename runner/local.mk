@@ -15,7 +15,18 @@ runner/install-dirs.h: Makefile
 	  && { cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@; }
 runner/plugin.lo runner/new-hook.lo: runner/install-dirs.h
 
-librunner_internal_la_SOURCES += runner/check.c runner/check.h
+# The templates of `runner new-hook`.
+NEW_HOOK_FILES = runner/new-hook/hook.c.tmpl runner/new-hook/Makefile.tmpl runner/new-hook/check.sh.tmpl \
+  runner/new-hook/check.yaml.tmpl runner/new-hook/README.md.tmpl
+EXTRA_DIST += $(NEW_HOOK_FILES) runner/new-hook/text.awk
+nodist_librunner_internal_la_SOURCES += runner/new-hook-text.h
+CLEANFILES += runner/new-hook-text.h
+runner/new-hook-text.h: $(NEW_HOOK_FILES) runner/new-hook/text.awk
+	$(AM_V_GEN)$(MKDIR_P) runner && (cd $(srcdir) && LC_ALL=C $(AWK) -f runner/new-hook/text.awk \
+	  $(NEW_HOOK_FILES)) > $@.tmp && mv $@.tmp $@
+runner/new-hook.lo: runner/new-hook-text.h
+
+librunner_internal_la_SOURCES += runner/auto-scale-lr.c runner/auto-scale-lr.h runner/check.c runner/check.h
 librunner_internal_la_SOURCES += \
   runner/run-config-hints.c runner/run-config-hints.h runner/run-config.c runner/run-config.h
 librunner_internal_la_SOURCES += \
@@ -27,6 +38,7 @@ librunner_internal_la_SOURCES += \
   runner/non-finite.c runner/programs-private.h runner/programs-run.c runner/programs.c runner/programs.h \
   runner/random-batch.c runner/random-batch.h
 librunner_internal_la_SOURCES += \
+  runner/batches.c runner/batches.h \
   runner/checkpoint-list.c runner/checkpoint-list.h \
   runner/checkpoint.c runner/checkpoint.h \
   runner/crc32c.c runner/crc32c.h \
@@ -46,6 +58,7 @@ librunner_internal_la_SOURCES += \
   runner/optimizer.c runner/optimizer.h \
   runner/param-io.c runner/param-io.h \
   runner/place.c runner/place.h \
+  runner/new-hook.c runner/new-hook.h \
   runner/plugin.c runner/plugin.h \
   runner/pr-chart.c runner/pr-chart.h \
   runner/process-memory.c runner/process-memory.h \

@@ -20,6 +20,7 @@ int rn_cmd_models (int argc, char **argv);
 int rn_cmd_ops (int argc, char **argv);
 int rn_cmd_eval (int argc, char **argv);
 int rn_cmd_infer (int argc, char **argv);
+int rn_cmd_new_hook (int argc, char **argv);
 int rn_cmd_plan (int argc, char **argv);
 int rn_cmd_report (int argc, char **argv);
 int rn_cmd_synth (int argc, char **argv);

@@ -8,6 +8,7 @@ librunner_internal_la_SOURCES += \
   runner/cli/cmd-list.c \
   runner/cli/cmd-eval.c \
   runner/cli/cmd-infer.c \
+  runner/cli/cmd-new-hook.c \
   runner/cli/cmd-plan.c \
   runner/cli/cmd-report.c \
   runner/cli/cmd-synth.c \

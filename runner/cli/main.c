@@ -31,6 +31,7 @@ static const Command commands[] = {
   { "convert", NULL, "weights to and from PyTorch's files", rn_cmd_convert },
   { "hooks", NULL, "list the hooks, or explain one", rn_cmd_hooks },
   { "models", NULL, "list models, data sets, transforms and optimizers, or explain one", rn_cmd_models },
+  { "new-hook", NULL, "write the beginnings of a hook of your own, in C", rn_cmd_new_hook },
   { "ops", NULL, "list the ops and their kernels, or explain one", rn_cmd_ops },
   { "synth", NULL, "draw a small data set in VOC's layout", rn_cmd_synth },
   { NULL, NULL, NULL, NULL },
