@@ -80,8 +80,12 @@ enum
 
 /* What a run must keep for its hooks; see RnHookDesc.prepare. */
 typedef struct _RnWants RnWants;
-/* The output of the module @name ("backbone.layer4", "neck.fpn_convs.0"), to be read in after_train_iter. A
- * name that the model does not have ends the start of the run. Needs RN_NEEDS_ACTIVATIONS. */
+/*
+ * The output of the module @name ("backbone.layer4", "neck.fpn_convs.0"), to be read in after_train_iter. It
+ * is what the plan computes: batch norm, addition and ReLU behind a module are in its output where they were
+ * made part of it. Where a module runs once a level, it is that of the last level. A name that the model does
+ * not have ends the start of the run. Needs RN_NEEDS_ACTIVATIONS.
+ */
 RN_API void rn_wants_activation (RnWants *wants, const char *name);
 
 /* The first member of every hook's struct; filled by the runner. */
@@ -268,7 +272,7 @@ RN_API gboolean rn_runner_write_grad (RnRunner *runner, guint param, const float
 /* Ends the run after this iteration; a checkpoint is saved. */
 RN_API void rn_runner_stop (RnRunner *runner);
 /* Asks for a checkpoint work_dir/@name.safetensors, with the optimizer, written when all hooks of the stage
- * have run. It is kept for good. */
+ * have run. It is kept for good; epoch_N, iter_N and latest are no names for it. */
 RN_API void rn_runner_save (RnRunner *runner, RnHook *hook, const char *name);
 /* Draws what the model, as it is now, finds in image @index of the validation set (0-based), with the ground
  * truth, into the PNG file @path. After an iteration's step, or in the stages of an epoch. Errors also when
