@@ -55,6 +55,8 @@ check (RnHook *hook, const RnRunner *runner, double peak, GError **error)
   const RnSchedule *schedule = (const RnSchedule *) hook;
   gboolean has_warmup = schedule->warmup != RN_WARMUP_NONE;
 
+  if (!rn_schedule_check (schedule, error))
+    return FALSE;
   if (rn_runner_base_momentum (runner) == 0)
     return rn_node_error (hook->config, error,
                           "the optimizer has no momentum to schedule; what works: optimizer.momentum: 0.9");
@@ -67,7 +69,7 @@ check (RnHook *hook, const RnRunner *runner, double peak, GError **error)
   if (peak >= 1)
     return rn_node_error (hook->config, error, "the momentum would rise to %g, and it must stay below 1",
                           peak);
-  return rn_schedule_check (schedule, error);
+  return TRUE;
 }
 
 static gboolean
