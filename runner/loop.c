@@ -213,11 +213,14 @@ go_on (RnRunner *runner, GError **error)
   return TRUE;
 }
 
-/* A train item ends early when the run has all its iterations; the val items behind it are still done. */
+/* A train item ends early when the run has all its iterations; the val items behind it are still done. But an
+ * epoch that max_iters cuts short has no validation. */
 static gboolean
 is_finished (const RnRunner *runner)
 {
-  return runner->now.iter >= runner->max_iters && !is_pass_done (runner) && rn_place_is_start (runner);
+  if (runner->now.iter < runner->max_iters || is_pass_done (runner))
+    return FALSE;
+  return rn_place_is_start (runner) || (runner->is_by_epoch && runner->now.inner_iter > 0);
 }
 
 static gboolean
