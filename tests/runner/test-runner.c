@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define EPOCH_RUN "runner: {type: EpochBasedRunner, max_epochs: 2}\n"
+#define ITER_RUN "runner: {type: IterBasedRunner, max_iters: 4}\n"
 
 /* ---- A hook that writes down what it sees ---- */
 
@@ -78,11 +79,14 @@ RN_HOOK_DEFINE (silent, Recorder, .name = "SilentHook", .summary = "for tests", 
 /* ---- Order ---- */
 
 static const char all_hooks[] = "lr_config: {policy: step, step: [1]}\n"
+                                "momentum_config: {policy: step, step: [1]}\n"
                                 "optimizer_config: {grad_clip: null}\n"
                                 "checkpoint_config: {interval: 1}\n"
-                                "log_config: {interval: 50, hooks: [{type: TextLoggerHook}]}\n"
+                                "log_config: {interval: 50, hooks: [{type: TextLoggerHook}, "
+                                "{type: TensorboardLoggerHook}]}\n"
                                 "evaluation: {interval: 1, metric: mAP}\n"
-                                "custom_hooks: [{type: RecorderHook}, {type: NumClassCheckHook}]\n";
+                                "custom_hooks: [{type: RecorderHook}, {type: NumClassCheckHook}, "
+                                "{type: DistSamplerSeedHook}, {type: SyncBuffersHook}]\n";
 
 static void
 assert_order (FakeRun *run, RnStage stage, const char *expected)
@@ -109,19 +113,54 @@ test_order (gconstpointer data)
   g_autofree char *yaml = g_strconcat (all_hooks, data, NULL);
 
   fake_run_open (&run, yaml, 3, NULL);
-  assert_order (&run, RN_STAGE_BEFORE_RUN,
-                "RecorderHook (50), NumClassCheckHook (50), EvalHook (70), TextLoggerHook (90)");
-  assert_order (&run, RN_STAGE_BEFORE_TRAIN_EPOCH, "RecorderHook (50), IterTimerHook (70)");
+  assert_order (&run, RN_STAGE_BEFORE_TRAIN_EPOCH,
+                "RecorderHook (50), DistSamplerSeedHook (50), IterTimerHook (70)");
   assert_order (
       &run, RN_STAGE_BEFORE_TRAIN_ITER,
-      "StepLrUpdaterHook (10), OptimizerHook (40), RecorderHook (50), IterTimerHook (70), EvalHook (70)");
+      "StepLrUpdaterHook (10), StepMomentumUpdaterHook (30), OptimizerHook (40), RecorderHook (50), "
+      "IterTimerHook (70), EvalHook (70)");
   assert_order (&run, RN_STAGE_AFTER_TRAIN_ITER,
                 "OptimizerHook (40), CheckpointHook (50), RecorderHook (50), IterTimerHook (70), EvalHook "
-                "(70), TextLoggerHook (90)");
+                "(70), TextLoggerHook (90), TensorboardLoggerHook (90)");
   assert_order (&run, RN_STAGE_AFTER_TRAIN_EPOCH,
-                "CheckpointHook (50), RecorderHook (50), EvalHook (70), TextLoggerHook (90)");
+                "CheckpointHook (50), RecorderHook (50), SyncBuffersHook (50), IterTimerHook (70), EvalHook "
+                "(70), TextLoggerHook (90), TensorboardLoggerHook (90)");
+  assert_order (&run, RN_STAGE_BEFORE_VAL_EPOCH, "DistSamplerSeedHook (50), IterTimerHook (70)");
   assert_order (&run, RN_STAGE_BEFORE_VAL_ITER, "IterTimerHook (70)");
-  assert_order (&run, RN_STAGE_AFTER_RUN, "RecorderHook (50), TextLoggerHook (90)");
+  assert_order (&run, RN_STAGE_AFTER_VAL_ITER, "IterTimerHook (70)");
+  assert_order (&run, RN_STAGE_AFTER_VAL_EPOCH,
+                "SyncBuffersHook (50), IterTimerHook (70), TextLoggerHook (90), TensorboardLoggerHook (90)");
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+static void
+test_order_equal (void)
+{
+  FakeRun by_epoch, by_iter;
+  g_autofree char *epochs = g_strconcat (all_hooks, EPOCH_RUN, NULL),
+                  *iters = g_strconcat (all_hooks, ITER_RUN, NULL);
+
+  fake_run_open (&by_epoch, epochs, 3, NULL);
+  fake_run_open (&by_iter, iters, 3, NULL);
+  g_autofree char *a = rn_runner_describe_hooks (by_epoch.runner),
+                  *b = rn_runner_describe_hooks (by_iter.runner);
+  g_assert_cmpstr (a, ==, b);
+  fake_run_remove (by_epoch.dir);
+  fake_run_remove (by_iter.dir);
+  fake_run_close (&by_epoch);
+  fake_run_close (&by_iter);
+}
+
+/* The optimizer hook may stand among the custom hooks; then there is no other. */
+static void
+test_one_optimizer_hook (void)
+{
+  FakeRun run;
+
+  fake_run_open (&run, EPOCH_RUN "custom_hooks: [{type: OptimizerHook, priority: 45}]\n", 3, NULL);
+  assert_order (&run, RN_STAGE_AFTER_TRAIN_ITER,
+                "OptimizerHook (45), IterTimerHook (70), TextLoggerHook (90)");
   fake_run_remove (run.dir);
   fake_run_close (&run);
 }
@@ -319,6 +358,52 @@ test_optimizer_hook (void)
   fake_run_close (&run);
 }
 
+/* ---- Time ---- */
+
+static double times[5]; /* time, data, forward + backward + step, hooks, sum of the parts */
+
+static gboolean
+sleep_in_hook (RnHook *hook, RnRunner *runner, GError **error)
+{
+  g_usleep (2000);
+  return TRUE;
+}
+
+static gboolean
+read_times (RnHook *hook, RnRunner *runner, GError **error)
+{
+  times[0] = rn_runner_log_mean (runner, "time", 1);
+  times[1] = rn_runner_log_mean (runner, "data_time", 1);
+  times[2] = rn_runner_log_mean (runner, "forward_time", 1) + rn_runner_log_mean (runner, "backward_time", 1)
+             + rn_runner_log_mean (runner, "step_time", 1);
+  times[3] = rn_runner_log_mean (runner, "hooks_time", 1);
+  times[4] = times[1] + times[2] + times[3];
+  return TRUE;
+}
+
+RN_HOOK_DEFINE (sleeper, Recorder, .name = "SleepHook", .summary = "for tests", .keys = recorder_keys,
+                .before_train_iter = sleep_in_hook, .after_train_iter = read_times);
+
+/* The parts are disjoint, so that their sum is below the whole; a hook's time is a hook's. A microsecond each
+ * for the clock. */
+static void
+test_times (void)
+{
+  FakeRun run;
+
+  fake_run_open (&run,
+                 "runner: {type: IterBasedRunner, max_iters: 3}\n"
+                 "custom_hooks: [{type: SleepHook, priority: 95}]\n",
+                 9, NULL);
+  fake_run_go (&run);
+  for (int i = 0; i < 4; i++)
+    g_assert_cmpfloat (times[i], >=, 0);
+  g_assert_cmpfloat (times[3], >=, 0.002);
+  g_assert_cmpfloat (times[4], <=, times[0] + 5e-6);
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
 /* ---- Configuration of the parts ---- */
 
 static void
@@ -332,9 +417,11 @@ assert_hooks_refused (const char *yaml, const char *pattern)
 
   g_assert_true (rn_run_config_parse (root, &config, &error));
   fake_run_open (&run, EPOCH_RUN, 2, NULL);
-  RnRunnerOptions options = {
-    .is_by_epoch = TRUE, .max_epochs = 1, .work_dir = run.dir, .optimizer = run.optimizer
-  };
+  RnRunnerOptions options = { .is_by_epoch = TRUE,
+                              .max_epochs = 1,
+                              .max_iters = G_MAXINT64,
+                              .work_dir = run.dir,
+                              .optimizer = run.optimizer };
   options.hooks = rn_training_hooks_new (&config, &options.log_interval, &error);
   g_autoptr (RnRunner) runner = options.hooks != NULL ? rn_runner_new (&run.fake.task, &options) : NULL;
   g_assert_false (runner != NULL && rn_runner_init (runner, &error));
@@ -415,9 +502,12 @@ main (int argc, char **argv)
   g_assert_true (rn_hook_register (&rn_hook_desc_recorder, NULL));
   g_assert_true (rn_hook_register (&rn_hook_desc_generic, NULL));
   g_assert_true (rn_hook_register (&rn_hook_desc_silent, NULL));
+  g_assert_true (rn_hook_register (&rn_hook_desc_sleeper, NULL));
 
   g_test_add_data_func ("/runner/order/epoch", EPOCH_RUN, test_order);
-  g_test_add_data_func ("/runner/order/iter", "runner: {type: IterBasedRunner, max_iters: 4}\n", test_order);
+  g_test_add_data_func ("/runner/order/iter", ITER_RUN, test_order);
+  g_test_add_func ("/runner/order/equal", test_order_equal);
+  g_test_add_func ("/runner/order/one-optimizer-hook", test_one_optimizer_hook);
   g_test_add_func ("/runner/order/priorities", test_priorities);
   g_test_add_func ("/runner/order/refused", test_refused);
   g_test_add_func ("/runner/stages/epoch", test_epoch_stages);
@@ -428,6 +518,7 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/silent-failure", test_silent_failure);
   g_test_add_func ("/runner/stop", test_stop);
   g_test_add_func ("/runner/lost-loss", test_lost_loss);
+  g_test_add_func ("/runner/times", test_times);
   g_test_add_func ("/runner/optimizer-hook", test_optimizer_hook);
   g_test_add_func ("/runner/parts-refused", test_parts_refused);
   g_test_add_func ("/runner/options", test_runner_options);
