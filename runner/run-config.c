@@ -49,6 +49,13 @@ static const RnKeySpec backend_keys[] = {
   RN_KEY_END,
 };
 
+static const RnKeySpec resume_keys[] = {
+  RN_KEY (RnResumeConfig, allow_batch_change, RN_KEY_BOOL, "false",
+          "go on with other images in a batch, or another training set: where the run stands is counted anew, "
+          "from the images that are done"),
+  RN_KEY_END,
+};
+
 static const RnKeySpec run_keys[] = {
   PART (model, "the detector: type, backbone, neck, head, train_cfg, test_cfg"),
   PART (data, "data sets and loaders: samples_per_gpu, workers_per_gpu, train, val, test"),
@@ -91,9 +98,14 @@ static const RnKeySpec run_keys[] = {
     .offset = G_STRUCT_OFFSET (RnRunConfig, backend),
     .keys = backend_keys,
     .help = "choice of kernels" },
+  { .name = "resume",
+    .type = RN_KEY_MAP,
+    .offset = G_STRUCT_OFFSET (RnRunConfig, resume),
+    .keys = resume_keys,
+    .help = "what a resumed run may change" },
   PART (fp16, "not in this release"),
   PART (plugins, "list of shared objects with hooks of your own: names or paths"),
-  PART (auto_scale_lr, "not in this release"),
+  PART (auto_scale_lr, "enable, base_batch_size: optimizer.lr for another batch size"),
   UNUSED ("cudnn_benchmark"),
   UNUSED ("dataset_type"),
   UNUSED ("dist_params"),
@@ -116,8 +128,6 @@ static const struct
   const char *instead;
 } refused[] = {
   { "fp16", "`fp16: null`; a batch of one (`data.samples_per_gpu: 1`) halves the activations too" },
-  { "auto_scale_lr.enable",
-    "`auto_scale_lr: null` with `optimizer.lr` set to (its value for 16 images) * (your batch) / 16" },
   { "model.backbone.with_cp",
     "`with_cp: false`; a batch of one (`data.samples_per_gpu: 1`) halves the activations" },
   { "memory.recompute", "`memory.fold_frozen_bn: auto`, or a batch of one (`data.samples_per_gpu: 1`)" },

@@ -27,6 +27,12 @@ typedef struct
   const RnNode *recompute, *budget, *head, *momentum, *update, *offload;
 } RnMemoryConfig;
 
+/* `resume:`, what a run that is taken up may change. */
+typedef struct
+{
+  gboolean allow_batch_change; /* of images in a batch, processes, or the training set */
+} RnResumeConfig;
+
 /* `backend:`, for tests and for finding a faulty kernel. Patterns are those of shells: "cpu:conv2d_*". */
 typedef struct
 {
@@ -43,7 +49,8 @@ typedef struct
   const RnNode *img_norm_cfg, *train_pipeline, *test_pipeline; /* for references only */
   const RnNode *load_from;                                     /* see weights/load-start.h */
   const RnNode *plugins;                                       /* see plugin.h */
-  const RnNode *fp16, *auto_scale_lr;                          /* refused unless neutral */
+  const RnNode *fp16;                                          /* refused unless neutral */
+  const RnNode *auto_scale_lr;                                 /* see auto-scale-lr.h */
   char *data_root;   /* goes in front of relative data paths; or NULL */
   char *work_dir;    /* or NULL */
   char *resume_from; /* or NULL */
@@ -53,6 +60,7 @@ typedef struct
   gboolean deterministic;
   RnMemoryConfig memory;
   RnBackendConfig backend;
+  RnResumeConfig resume;
 } RnRunConfig;
 
 /**

@@ -3,6 +3,7 @@
 
 #include "runner/train.h"
 
+#include "runner/auto-scale-lr.h"
 #include "runner/base/error.h"
 #include "runner/base/size.h"
 #include "runner/config/config.h"
@@ -110,7 +111,8 @@ check_memory (RnTraining *training, GError **error)
 static void
 check_lr (const RnTraining *training)
 {
-  double lr = rn_optimizer_lr (training->optimizer), n = (double) training->task->batch_size;
+  double lr = rn_optimizer_lr (training->optimizer);
+  double n = (double) training->task->batch_size * (double) rn_iters_of_step (&training->job->config);
   const RnNode *clip = rn_node_path (training->job->root, "optimizer_config.grad_clip");
 
   if (lr == 0)
@@ -118,7 +120,8 @@ check_lr (const RnTraining *training)
   if (!rn_node_is_null (clip)) /* a step is at most lr times max_norm long */
     return;
   if (lr / n > LR_MARGIN * BASE_LR_PER_IMAGE)
-    g_warning ("optimizer.lr is %g for %g images in a batch; the usual recipe (0.01 for 16) would give %g: a "
+    g_warning ("the learning rate is %g for the %g images of a step; the usual recipe (0.01 for 16) would "
+               "give %g: a "
                "larger one may diverge, unless optimizer_config.grad_clip bounds the step",
                lr, n, n * BASE_LR_PER_IMAGE);
 }
@@ -160,6 +163,7 @@ build (RnTraining *training, const char *timestamp, gboolean is_resumed, GError 
   if (!rn_run_config_check_training (job->root, is_resumed, error)
       || (training->optimizer = make_optimizer (job, error)) == NULL || !read_runner (job, &options, error)
       || (hooks = rn_training_hooks_new (&job->config, &options.log_interval, error)) == NULL
+      || !rn_auto_scale_lr (&job->config, job->data.samples_per_gpu, training->optimizer, error)
       || (!is_resumed && (training->start = rn_start_weights_new (job->root, error)) == NULL)
       || !rn_hook_list_prepare (hooks, training->wants, error) || !open_parts (training, error)
       || (training->task = rn_train_task_new (job, error)) == NULL)
@@ -169,6 +173,7 @@ build (RnTraining *training, const char *timestamp, gboolean is_resumed, GError 
     return FALSE;
   options.workflow = workflow;
   options.optimizer = training->optimizer;
+  options.allow_batch_change = job->config.resume.allow_batch_change;
   options.hooks = g_steal_pointer (&hooks);
   training->runner = rn_runner_new (training->task, &options);
   if (!rn_runner_init (training->runner, error) || !check_memory (training, error))

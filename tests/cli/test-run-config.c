@@ -106,8 +106,7 @@ static void
 test_refused (void)
 {
   static const char *const texts[] = {
-    "fp16: {loss_scale: 512.}\n",      "plugins: [mine.so]\n",
-    "auto_scale_lr: {enable: true}\n", "model: {backbone: {with_cp: true}}\n",
+    "fp16: {loss_scale: 512.}\n",      "model: {backbone: {with_cp: true}}\n",
     "memory: {recompute: bn_relu}\n",  "memory: {budget: 700MiB}\n",
     "memory: {head: depth_first}\n",   "memory: {momentum: bf16}\n",
     "memory: {update: in_backward}\n", "memory: {offload: idle>16}\n",

@@ -171,6 +171,19 @@ test_together (void)
   g_array_unref (seen);
 }
 
+/* As the runner does is no choice for a policy that counts iterations. */
+static void
+test_auto (void)
+{
+  run_through (EPOCH_RUN "lr_config: {policy: cyclic, by_epoch: false}\n");
+  GArray *by_iter = seen;
+  run_through (EPOCH_RUN "lr_config: {policy: cyclic, by_epoch: auto}\n");
+  for (gint64 i = 0; i < GOLDEN_TOTAL; i++)
+    g_assert_cmpfloat (get_seen (i)->lrs[0], ==, g_array_index (by_iter, Seen, (guint) i).lrs[0]);
+  g_array_unref (by_iter);
+  g_array_unref (seen);
+}
+
 /* The type stands for the policy. */
 static void
 test_type (void)
@@ -373,6 +386,7 @@ main (int argc, char **argv)
   g_assert_no_error (error);
   g_test_add_func ("/hooks/lr-updater/golden", test_golden);
   g_test_add_func ("/hooks/lr-updater/together", test_together);
+  g_test_add_func ("/hooks/lr-updater/auto", test_auto);
   g_test_add_func ("/hooks/lr-updater/type", test_type);
   g_test_add_func ("/hooks/lr-updater/override", test_override);
   g_test_add_func ("/hooks/lr-updater/no-schedule", test_no_schedule);

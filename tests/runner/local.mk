@@ -4,6 +4,7 @@ CHROME_TRACE = tests/runner/chrome-trace.c tests/runner/chrome-trace.h
 
 check_PROGRAMS += \
   tests/runner/test-activations \
+  tests/runner/test-auto-scale-lr \
   tests/runner/test-browse \
   tests/runner/test-checkpoints \
   tests/runner/test-ema \
@@ -12,6 +13,7 @@ check_PROGRAMS += \
   tests/runner/test-record \
   tests/runner/test-report \
   tests/runner/test-resume \
+  tests/runner/test-resume-matrix \
   tests/runner/test-runner \
   tests/runner/test-safetensors \
   tests/runner/test-training \
@@ -20,6 +22,8 @@ check_PROGRAMS += \
 tests_runner_test_activations_SOURCES = tests/runner/test-activations.c $(SMALL_DETECTOR) \
   tests/graph/interpreter.c tests/graph/interpreter.h tests/models/fixture.c tests/models/fixture.h
 tests_runner_test_activations_LDADD = $(TEST_LIBS)
+tests_runner_test_auto_scale_lr_SOURCES = tests/runner/test-auto-scale-lr.c
+tests_runner_test_auto_scale_lr_LDADD = $(TEST_LIBS)
 tests_runner_test_browse_SOURCES = tests/runner/test-browse.c tests/tree.c tests/tree.h
 tests_runner_test_browse_LDADD = $(TEST_LIBS)
 tests_runner_test_checkpoints_SOURCES = tests/runner/test-checkpoints.c $(FAKE_TASK)
@@ -36,6 +40,8 @@ tests_runner_test_report_SOURCES = tests/runner/test-report.c tests/tree.c tests
 tests_runner_test_report_LDADD = $(TEST_LIBS)
 tests_runner_test_resume_SOURCES = tests/runner/test-resume.c $(FAKE_TASK)
 tests_runner_test_resume_LDADD = $(TEST_LIBS)
+tests_runner_test_resume_matrix_SOURCES = tests/runner/test-resume-matrix.c $(FAKE_TASK) $(SMALL_DETECTOR)
+tests_runner_test_resume_matrix_LDADD = $(TEST_LIBS)
 tests_runner_test_runner_SOURCES = tests/runner/test-runner.c $(FAKE_TASK)
 tests_runner_test_runner_LDADD = $(TEST_LIBS)
 tests_runner_test_safetensors_SOURCES = tests/runner/test-safetensors.c
