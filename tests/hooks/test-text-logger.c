@@ -1,11 +1,19 @@
 /* Lines of the text log and of the JSON log. */
 #include "config.h"
 
+#include "runner/base/registry.h"
+#include "runner/config/schema.h"
+#include "runner/run-log.h"
+#include "runner/runner-private.h"
 #include "tests/runner/fake-task.h"
+
+#include <glib/gstdio.h>
 
 #include <json-glib/json-glib.h>
 #include <math.h>
 #include <string.h>
+
+extern const RnHookDesc rn_hook_desc_text_logger;
 
 static GPtrArray *text_lines; /* of char *: what the logger printed */
 
@@ -184,6 +192,197 @@ test_nan (void)
   fake_run_close (&run);
 }
 
+/* ---- Resumed runs ---- */
+
+/* The "mode" of each line of @path, with its iteration: "meta:0 train:4 ...". Every line is JSON, but those
+ * that begin with @junk. */
+static char *
+list_modes (const char *path, const char *junk)
+{
+  g_autofree char *text = NULL;
+  GString *modes = g_string_new (NULL);
+
+  g_assert_true (g_file_get_contents (path, &text, NULL, NULL));
+  g_assert_true (g_str_has_suffix (text, "\n"));
+  g_auto (GStrv) lines = g_strsplit (text, "\n", -1);
+  for (char **line = lines; *line != NULL && **line != '\0'; line++)
+    {
+      if (modes->len > 0)
+        g_string_append_c (modes, ' ');
+      if (junk != NULL && g_str_has_prefix (*line, junk))
+        {
+          g_string_append (modes, "junk");
+          continue;
+        }
+      g_autoptr (JsonParser) parser = json_parser_new ();
+      JsonObject *object = parse (*line, parser);
+      g_string_append_printf (modes, "%s:%" G_GINT64_FORMAT, json_object_get_string_member (object, "mode"),
+                              json_object_get_int_member (object, "iter"));
+    }
+  return g_string_free (modes, FALSE);
+}
+
+#define RESUMED(logger)                                                                                \
+  "runner: {type: IterBasedRunner, max_iters: 8}\ncheckpoint_config: {interval: 4, by_epoch: false}\n" \
+  "log_config: {interval: 2, hooks: [{type: TextLoggerHook" logger "}]}\n"
+
+static char *
+json_path (const char *dir, const char *timestamp)
+{
+  g_autofree char *name = g_strconcat (timestamp, ".log.json", NULL);
+  return g_build_filename (dir, name, NULL);
+}
+
+/* Runs 8 iterations, cuts the log in the middle of its last line as a kill would, and takes up iteration 4;
+ * gives the path of the first log. */
+static char *
+run_and_resume (const char *yaml, char **dir)
+{
+  FakeRun run;
+
+  fake_run_open (&run, yaml, 10, NULL);
+  *dir = g_strdup (run.dir);
+  fake_run_go (&run);
+  char *path = json_path (*dir, rn_runner_timestamp (run.runner));
+  g_autofree char *text = NULL;
+  g_assert_true (g_file_get_contents (path, &text, NULL, NULL));
+  g_assert_true (g_file_set_contents (path, text, (gssize) strlen (text) - 10, NULL));
+  fake_run_close (&run);
+
+  g_autofree char *from = g_build_filename (*dir, "iter_4.safetensors", NULL);
+  fake_run_open (&run, yaml, 10, *dir);
+  run.runner->timestamp[0] = '9'; /* not in the same second as the run before */
+  fake_run_resume (&run, from);
+  g_autoptr (GError) error = NULL;
+  g_assert_true (rn_runner_run (run.runner, &error));
+  fake_run_close (&run);
+  return path;
+}
+
+static void
+test_resume_new_file (void)
+{
+  g_autofree char *dir = NULL, *first = run_and_resume (RESUMED (""), &dir);
+  g_autofree char *names = fake_run_files (dir, ".log.json");
+  g_auto (GStrv) files = g_strsplit (names, " ", -1);
+
+  g_assert_cmpuint (g_strv_length (files), ==, 2);
+  g_autofree char *path = g_build_filename (dir, files[1], NULL);
+  g_autofree char *modes = list_modes (path, NULL);
+  g_assert_cmpstr (modes, ==, "meta:4 resume:4 train:6 train:8");
+  g_autofree char *text = NULL;
+  g_assert_true (g_file_get_contents (path, &text, NULL, NULL));
+  g_autofree char *from = g_strdup_printf ("\"opt_step\": 4, \"checkpoint\": \"%s/iter_4.safetensors\"", dir);
+  g_assert_nonnull (strstr (text, from));
+  fake_run_remove (dir);
+}
+
+/* One file in order: what a reader takes from it is the run without the lines that were done again. */
+static void
+test_resume_append (void)
+{
+  g_autofree char *dir = NULL, *path = run_and_resume (RESUMED (", append: true"), &dir);
+  g_autofree char *names = fake_run_files (dir, ".log.json");
+  g_autofree char *modes = list_modes (path, "{\"mode\": \"train\", \"epoch\": 1, \"iter\": 8, ");
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (strchr (names, ' '));
+  /* The last line of both runs is that of iteration 8: once cut off, once whole. */
+  g_assert_cmpstr (modes, ==, "meta:0 train:2 train:4 train:6 junk meta:4 resume:4 train:6 junk");
+  g_autoptr (RnRunLog) log = rn_run_log_read (dir, &error);
+  g_assert_no_error (error);
+  const RnLogSeries *loss = rn_log_find (log->train, "loss");
+  g_assert_cmpuint (loss->points->len, ==, 4);
+  for (guint i = 0; i < 4; i++)
+    g_assert_cmpint (g_array_index (loss->points, RnLogPoint, i).iter, ==, 2 * (i + 1));
+  g_assert_cmpuint (log->notes->len, ==, 1);
+  g_assert_nonnull (strstr (g_ptr_array_index (log->notes, 0), "left out"));
+  fake_run_remove (dir);
+}
+
+/* The log of the run before is gone: a new one. */
+static void
+test_resume_append_lost (void)
+{
+  g_autoptr (GError) error = NULL;
+  FakeRun run;
+
+  fake_run_open (&run, RESUMED (", append: true"), 10, NULL);
+  g_autofree char *dir = g_strdup (run.dir), *first = json_path (dir, rn_runner_timestamp (run.runner));
+  fake_run_go (&run);
+  fake_run_close (&run);
+  g_assert_cmpint (g_remove (first), ==, 0);
+  g_autofree char *from = g_build_filename (dir, "iter_4.safetensors", NULL);
+  fake_run_open (&run, RESUMED (", append: true"), 10, dir);
+  fake_run_resume (&run, from);
+  g_autofree char *path = json_path (dir, rn_runner_timestamp (run.runner));
+  g_assert_true (rn_runner_run (run.runner, &error));
+  fake_run_close (&run);
+  g_autofree char *modes = list_modes (path, NULL);
+  g_assert_cmpstr (modes, ==, "meta:4 resume:4 train:6 train:8");
+  fake_run_remove (dir);
+}
+
+/* A name in a checkpoint is no way out of the work dir. */
+static void
+test_hostile_state (void)
+{
+  static const char *const bad[] = { "../x.log.json", "/tmp/x.log.json", "x.txt", "" };
+  g_autoptr (GError) error = NULL;
+  FakeRun run;
+
+  fake_run_open (&run, RESUMED (", append: true"), 10, NULL);
+  const RnComponent *component;
+  RnHook *hook =
+      rn_component_new (rn_registry_family ("hook"), NULL, "TextLoggerHook", NULL, &component, &error);
+  g_assert_no_error (error);
+  for (gsize i = 0; i < G_N_ELEMENTS (bad); i++)
+    {
+      g_autoptr (RnRecord) state = rn_record_new ();
+      rn_record_set_string (state, "json_log", bad[i]);
+      rn_record_set_int (state, "last_line", -5);
+      g_assert_false (rn_hook_desc_text_logger.load_state (hook, state, &error));
+      g_assert_nonnull (error);
+      g_clear_error (&error);
+    }
+  rn_component_free (component, hook);
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+/* ---- Losses of a val workflow ---- */
+
+static void
+test_val (void)
+{
+  FakeRun run;
+
+  g_ptr_array_set_size (text_lines, 0);
+  fake_run_open (&run,
+                 "runner: {type: EpochBasedRunner, max_epochs: 1}\nworkflow: [[train, 1], [val, 1]]\n"
+                 "log_config: {interval: 2}\n",
+                 4, NULL);
+  run.fake.task.val_length = 3;
+  fake_run_go (&run);
+  g_autoptr (GPtrArray) lines = fake_run_json_lines (run.dir);
+  g_autoptr (JsonParser) parser = json_parser_new ();
+  g_assert_cmpuint (lines->len, ==, 3);
+  JsonObject *line = parse (g_ptr_array_index (lines, 2), parser);
+  g_assert_cmpstr (json_object_get_string_member (line, "mode"), ==, "val");
+  g_assert_cmpint (json_object_get_int_member (line, "epoch"), ==, 1);
+  g_assert_cmpint (json_object_get_int_member (line, "iter"), ==, 4);
+  g_assert_cmpint (json_object_get_int_member (line, "n_batches"), ==, run.fake.task.val_length);
+  double loss = json_object_get_double_member (line, "loss");
+  g_assert_cmpfloat (loss, >, 0);
+  g_autofree char *text =
+      g_strdup_printf ("Epoch(val) [1][%d]\tloss_cls: %.4f, loss_bbox: %.4f, loss: %.4f",
+                       (int) run.fake.task.val_length, json_object_get_double_member (line, "loss_cls"),
+                       json_object_get_double_member (line, "loss_bbox"), loss);
+  g_assert_cmpstr (g_ptr_array_index (text_lines, 2), ==, text);
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -200,6 +399,11 @@ main (int argc, char **argv)
     }
   g_test_add_func ("/hooks/text-logger/text", test_text);
   g_test_add_func ("/hooks/text-logger/nan", test_nan);
+  g_test_add_func ("/hooks/text-logger/resume/new-file", test_resume_new_file);
+  g_test_add_func ("/hooks/text-logger/resume/append", test_resume_append);
+  g_test_add_func ("/hooks/text-logger/resume/append-lost", test_resume_append_lost);
+  g_test_add_func ("/hooks/text-logger/resume/hostile-state", test_hostile_state);
+  g_test_add_func ("/hooks/text-logger/val", test_val);
   int status = g_test_run ();
   g_ptr_array_unref (text_lines);
   return status;
