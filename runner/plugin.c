@@ -179,8 +179,7 @@ load (const char *path, GError **error)
 static gboolean
 is_path (const char *name)
 {
-  return strchr (name, G_DIR_SEPARATOR) != NULL || g_str_has_suffix (name, SUFFIX)
-         || g_str_has_suffix (name, ".la");
+  return strchr (name, G_DIR_SEPARATOR) != NULL || g_str_has_suffix (name, SUFFIX);
 }
 
 /* The plugin @name (a path or not) that begins at @folder, or NULL: a file, NAME.so, or NAME/NAME.so as
@@ -188,8 +187,8 @@ is_path (const char *name)
 static char *
 find_at (const char *folder, const char *name)
 {
-  g_autofree char *whole =
-      g_path_is_absolute (name) || folder == NULL ? g_strdup (name) : g_build_filename (folder, name, NULL);
+  gboolean is_whole = g_path_is_absolute (name) || (is_path (name) && strcmp (folder, ".") == 0);
+  g_autofree char *whole = is_whole ? g_strdup (name) : g_build_filename (folder, name, NULL);
   gsize n = strlen (whole);
   while (n > 1 && whole[n - 1] == G_DIR_SEPARATOR)
     whole[--n] = '\0';
