@@ -32,6 +32,9 @@ static const RnKernel *const table[] = {
   &rn_cpu_topk,
   &rn_cpu_grad_stats,
   &rn_cpu_sgd,
+  &rn_cpu_adam,
+  &rn_cpu_ema_update,
+  &rn_cpu_swap,
 #define RN_OP(ID, name, args, n_in, n_out) &rn_ref_##name,
 #include "kernels/ops.def"
 #undef RN_OP

@@ -31,7 +31,8 @@ extern const RnKernel rn_cpu_relu_fwd, rn_cpu_relu_bwd, rn_cpu_add;
 extern const RnKernel rn_cpu_max_pool_fwd, rn_cpu_max_pool_bwd, rn_cpu_avg_pool_fwd, rn_cpu_avg_pool_bwd;
 extern const RnKernel rn_cpu_upsample_fwd, rn_cpu_upsample_bwd, rn_cpu_reorder;
 extern const RnKernel rn_cpu_focal_loss, rn_cpu_box_loss;
-extern const RnKernel rn_cpu_topk, rn_cpu_grad_stats, rn_cpu_sgd;
+extern const RnKernel rn_cpu_topk;
+extern const RnKernel rn_cpu_grad_stats, rn_cpu_sgd, rn_cpu_adam, rn_cpu_ema_update, rn_cpu_swap;
 
 G_END_DECLS
 

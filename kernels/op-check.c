@@ -449,6 +449,41 @@ check_sgd (const RnOpCall *call)
   return check_hyper (&call->in[RN_SGD_HYPER], call->args.sgd.group);
 }
 
+static Check
+check_adam (const RnOpCall *call)
+{
+  const RnTensorDesc *param = &call->out[RN_ADAM_PARAM];
+
+  if (param->dtype != RN_F32 || !rn_desc_equal (param, &call->in[RN_ADAM_GRAD]))
+    return "gradient and parameter must be F32 and of equal shape";
+  for (int i = RN_ADAM_EXP_AVG; i < RN_ADAM_OUT_COUNT; i++)
+    if (RN_HAS_OUT (call, i) && !rn_desc_equal (param, &call->out[i]))
+      return "a state differs from the parameter in shape or dtype";
+  return check_hyper (&call->in[RN_ADAM_HYPER], call->args.adam.group);
+}
+
+static Check
+check_ema_update (const RnOpCall *call)
+{
+  const RnTensorDesc *mean = &call->out[0];
+
+  if (mean->dtype != RN_F32 || mean->rank != 1 || !rn_desc_equal (mean, &call->in[RN_EMA_SRC]))
+    return "mean and weights must be F32 vectors of equal size";
+  if (!is_vector (&call->in[RN_EMA_MOMENTUM], RN_F32, 1))
+    return "the momentum must be F32 of one element";
+  return NULL;
+}
+
+static Check
+check_swap (const RnOpCall *call)
+{
+  const RnTensorDesc *a = &call->out[RN_SWAP_A];
+
+  if (a->dtype != RN_F32 || a->rank != 1 || !rn_desc_equal (a, &call->out[RN_SWAP_B]))
+    return "only F32 vectors of equal size can be exchanged";
+  return NULL;
+}
+
 static Check (*const checks[]) (const RnOpCall *) = {
   [RN_OP_CONV2D_FWD] = check_conv_fwd,
   [RN_OP_CONV2D_BWD_DATA] = check_conv_bwd_data,
@@ -470,6 +505,9 @@ static Check (*const checks[]) (const RnOpCall *) = {
   [RN_OP_TOPK] = check_topk,
   [RN_OP_GRAD_STATS] = check_grad_stats,
   [RN_OP_SGD] = check_sgd,
+  [RN_OP_ADAM] = check_adam,
+  [RN_OP_EMA_UPDATE] = check_ema_update,
+  [RN_OP_SWAP] = check_swap,
 };
 
 G_STATIC_ASSERT (G_N_ELEMENTS (checks) == RN_OP_COUNT);

@@ -119,6 +119,15 @@ static const OpSlots slots[] = {
     .optional_out = BIT (RN_SGD_MOMENTUM),
     .update = BIT (RN_SGD_PARAM) | BIT (RN_SGD_MOMENTUM),
   },
+  [RN_OP_ADAM] = {
+    .in = { "grad", "hyper" },
+    .out = { "param", "exp_avg", "exp_avg_sq", "max_exp_avg_sq" },
+    .optional_out = BIT (RN_ADAM_MAX_EXP_AVG_SQ),
+    .update = BIT (RN_ADAM_PARAM) | BIT (RN_ADAM_EXP_AVG) | BIT (RN_ADAM_EXP_AVG_SQ)
+              | BIT (RN_ADAM_MAX_EXP_AVG_SQ),
+  },
+  [RN_OP_EMA_UPDATE] = { .in = { "src", "momentum" }, .out = { "mean" }, .update = BIT (0) },
+  [RN_OP_SWAP] = { .out = { "a", "b" }, .update = BIT (RN_SWAP_A) | BIT (RN_SWAP_B) },
 };
 
 G_STATIC_ASSERT (G_N_ELEMENTS (ops) == RN_OP_COUNT);

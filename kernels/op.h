@@ -279,12 +279,38 @@ enum
 };
 
 /*
+ * Adam, as torch.optim.Adam, and AdamW if args.decoupled. Param and state are updated in place:
+ *   p = p * (1 - lr * weight_decay) if decoupled
+ *   g = clip (grad * hyper[GRAD_MULTIPLIER]), + weight_decay * p unless decoupled
+ *   m = beta1 * m + (1 - beta1) * g, v = beta2 * v + (1 - beta2) * g * g; m and v are 0 before the first step
+ *   p = p - step_size * m / (sqrt (v) / hyper[BIAS2] + eps)
+ * With MAX_EXP_AVG_SQ (amsgrad) the largest v so far stands in the last line.
+ */
+enum
+{
+  RN_ADAM_GRAD,
+  RN_ADAM_HYPER,
+  RN_ADAM_IN_COUNT
+};
+enum
+{
+  RN_ADAM_PARAM,
+  RN_ADAM_EXP_AVG,
+  RN_ADAM_EXP_AVG_SQ,
+  RN_ADAM_MAX_EXP_AVG_SQ,
+  RN_ADAM_OUT_COUNT
+};
+
+/*
  * F32 vector of values that change from step to step: these, then RN_GROUP_COUNT for each parameter group.
- * FIRST: 1 when the optimizer has no state yet, else 0. CLIP_VALUE: 0 does not cut.
+ * FIRST: 1 when the optimizer has no state yet, else 0. CLIP_VALUE: 0 does not cut. For Adam, in step t = 1,
+ * 2, ...: MOMENTUM is beta1, TAKE 1 - beta1, BIAS2 sqrt (1 - beta2^t), STEP_SIZE lr / (1 - beta1^t).
  */
 enum
 {
   RN_HYPER_MOMENTUM,
+  RN_HYPER_TAKE,
+  RN_HYPER_BIAS2,
   RN_HYPER_GRAD_MULTIPLIER,
   RN_HYPER_CLIP_VALUE,
   RN_HYPER_FIRST,
@@ -293,6 +319,7 @@ enum
 enum
 {
   RN_GROUP_LR,
+  RN_GROUP_STEP_SIZE,
   RN_GROUP_COUNT
 };
 
@@ -302,6 +329,23 @@ rn_hyper_group (const float *hyper, int group)
 {
   return hyper + RN_HYPER_COUNT + (gsize) group * RN_GROUP_COUNT;
 }
+
+/* EMA_UPDATE: mean += momentum * (src - mean), F32 vectors; the mean is updated in place. momentum F32[1]: 1
+ * copies. */
+enum
+{
+  RN_EMA_SRC,
+  RN_EMA_MOMENTUM,
+  RN_EMA_IN_COUNT
+};
+
+/* SWAP: two F32 vectors exchange their elements. */
+enum
+{
+  RN_SWAP_A,
+  RN_SWAP_B,
+  RN_SWAP_OUT_COUNT
+};
 
 /* ---- arguments ---- */
 
@@ -360,6 +404,13 @@ typedef struct
   gboolean nesterov;
 } RnSgdArgs;
 
+typedef struct
+{
+  int group; /* of the hyper vector */
+  double weight_decay, beta2, eps;
+  gboolean decoupled;
+} RnAdamArgs;
+
 typedef union
 {
   RnConvArgs conv;
@@ -370,7 +421,15 @@ typedef union
   RnBoxArgs box;
   RnTopkArgs topk;
   RnSgdArgs sgd;
+  RnAdamArgs adam;
 } RnOpArgs;
+
+/* The factor of the weights in AdamW's decay. */
+static inline float
+rn_adam_shrink (const RnAdamArgs *args, const float *group)
+{
+  return args->decoupled ? (float) (1 - (double) group[RN_GROUP_LR] * args->weight_decay) : 1;
+}
 
 /* ---- calls ---- */
 

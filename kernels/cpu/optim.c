@@ -1,117 +1,10 @@
-/* optim.c: what happens once per update: statistics of the gradient, and SGD. */
+/* optim.c: the optimizers: what an update does to one parameter. */
 #include "config.h"
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/kernel-table.h"
 
-#include <float.h>
 #include <math.h>
-
-/* ---- statistics of the gradient ---- */
-
-static RnStatus
-grad_stats_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const char **reason)
-{
-  prepared->workspace_bytes =
-      (gsize) rn_n_chunks (call->in[RN_GRAD_STATS_GRAD].dims[0]) * (sizeof (double) + sizeof (int32_t));
-  return RN_STATUS_OK;
-}
-
-/*
- * The bits without the sign, as a number: they are in the order of the absolute values, infinity above all
- * numbers and NaN above infinity.
- */
-static int32_t
-largest_bits (const float *data, int64_t n)
-{
-  int32_t largest = 0;
-
-  for (int64_t i = 0; i < n; i++)
-    {
-      int32_t bits;
-      memcpy (&bits, &data[i], sizeof bits);
-      largest = MAX (largest, bits & 0x7fffffff);
-    }
-  return largest;
-}
-
-static double
-sum_squares (const float *data, int64_t n)
-{
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; i++)
-    sum += (double) data[i] * data[i];
-  return sum;
-}
-
-static double
-sum_abs (const float *data, int64_t n)
-{
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; i++)
-    sum += fabs ((double) data[i]);
-  return sum;
-}
-
-static double
-sum_powers (const float *data, int64_t n, double largest, double p)
-{
-  double sum = 0;
-  for (int64_t i = 0; i < n; i++)
-    sum += pow (fabs ((double) data[i]) / largest, p);
-  return sum;
-}
-
-/* Of finite elements. Squares of floats cannot overflow in double; higher powers are taken over the largest.
- */
-static double
-norm_of (const float *data, int64_t n, double *partial, double largest, double p)
-{
-  const int64_t n_chunks = rn_n_chunks (n);
-
-  if (largest == 0 || isinf (p))
-    return largest;
-#pragma omp parallel for schedule(static)
-  for (int64_t chunk = 0; chunk < n_chunks; chunk++)
-    {
-      const float *first = data + chunk * RN_CHUNK;
-      const int64_t length = MIN (RN_CHUNK, n - chunk * RN_CHUNK);
-      partial[chunk] = p == 2   ? sum_squares (first, length)
-                       : p == 1 ? sum_abs (first, length)
-                                : sum_powers (first, length, largest, p);
-    }
-  double sum = rn_tree_sum (partial, n_chunks);
-  return p == 2 ? sqrt (sum) : p == 1 ? sum : largest * pow (sum, 1 / p);
-}
-
-static RnStatus
-grad_stats (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
-            void *const *out, void *workspace)
-{
-  const float *grad = in[RN_GRAD_STATS_GRAD], *norm_type = in[RN_GRAD_STATS_NORM_TYPE];
-  const int64_t n = call->in[RN_GRAD_STATS_GRAD].dims[0], n_chunks = rn_n_chunks (n);
-  double *sums = workspace;                      /* [n_chunks] */
-  int32_t *bits = (int32_t *) (sums + n_chunks); /* [n_chunks] */
-  int32_t largest = 0;
-  float *stats = out[0];
-
-#pragma omp parallel for schedule(static)
-  for (int64_t chunk = 0; chunk < n_chunks; chunk++)
-    bits[chunk] = largest_bits (grad + chunk * RN_CHUNK, MIN (RN_CHUNK, n - chunk * RN_CHUNK));
-  for (int64_t chunk = 0; chunk < n_chunks; chunk++)
-    largest = MAX (largest, bits[chunk]);
-  memcpy (&stats[RN_STATS_MAX_ABS], &largest, sizeof largest);
-  const float max_abs = stats[RN_STATS_MAX_ABS];
-  stats[RN_STATS_NORM] = max_abs;
-  if (isfinite (max_abs))
-    stats[RN_STATS_NORM] =
-        (float) fmin (norm_of (grad, n, sums, (double) max_abs, (double) *norm_type), FLT_MAX);
-  return RN_STATUS_OK;
-}
-
-/* ---- optimizers ---- */
 
 /* NaN stays. @limit: infinite where nothing is cut. */
 static inline float
@@ -158,14 +51,45 @@ sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *co
   return RN_STATUS_OK;
 }
 
-const RnKernel rn_cpu_grad_stats = {
-  .op = RN_OP_GRAD_STATS,
-  .name = "cpu:grad_stats:openmp",
-  .priority = RN_PRIORITY_OPENMP,
-  .prepare = grad_stats_prepare,
-  .run = grad_stats,
-};
+static RnStatus
+adam (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+      void *workspace)
+{
+  const RnAdamArgs *args = &call->args.adam;
+  const float *grad = in[RN_ADAM_GRAD], *hyper = in[RN_ADAM_HYPER];
+  const float *group = rn_hyper_group (hyper, args->group);
+  float *param = out[RN_ADAM_PARAM], *exp_avg = out[RN_ADAM_EXP_AVG], *exp_avg_sq = out[RN_ADAM_EXP_AVG_SQ];
+  float *max_exp_avg_sq = out[RN_ADAM_MAX_EXP_AVG_SQ];
+  const float decay = args->decoupled ? 0.0f : (float) args->weight_decay,
+              shrink = rn_adam_shrink (args, group);
+  const float beta1 = hyper[RN_HYPER_MOMENTUM], take1 = hyper[RN_HYPER_TAKE];
+  const float beta2 = (float) args->beta2, take2 = (float) (1 - args->beta2), eps = (float) args->eps;
+  const float multiplier = hyper[RN_HYPER_GRAD_MULTIPLIER], limit = clip_limit (hyper);
+  const float bias2 = hyper[RN_HYPER_BIAS2], step_size = group[RN_GROUP_STEP_SIZE];
+  const gboolean first = hyper[RN_HYPER_FIRST] != 0;
+  const int64_t n = rn_desc_stored_elements (&call->out[RN_ADAM_PARAM]);
+
+#pragma omp parallel for simd schedule(static)
+  for (int64_t i = 0; i < n; i++)
+    {
+      float p = param[i] * shrink;
+      float g = clip (grad[i] * multiplier, limit) + decay * p;
+      float m = (first ? 0.0f : exp_avg[i] * beta1) + take1 * g;
+      float v = (first ? 0.0f : exp_avg_sq[i] * beta2) + take2 * g * g;
+      float top = v;
+      exp_avg[i] = m;
+      exp_avg_sq[i] = v;
+      if (max_exp_avg_sq != NULL)
+        top = max_exp_avg_sq[i] = first || v > max_exp_avg_sq[i] ? v : max_exp_avg_sq[i];
+      param[i] = p - step_size * m / (sqrtf (top) / bias2 + eps);
+    }
+  return RN_STATUS_OK;
+}
 
 const RnKernel rn_cpu_sgd = {
   .op = RN_OP_SGD, .name = "cpu:sgd:openmp", .priority = RN_PRIORITY_OPENMP, .run = sgd
+};
+
+const RnKernel rn_cpu_adam = {
+  .op = RN_OP_ADAM, .name = "cpu:adam:openmp", .priority = RN_PRIORITY_OPENMP, .run = adam
 };

@@ -1,50 +1,9 @@
-/* optim.c: what happens once per update: statistics of the gradient, and SGD. */
+/* optim.c: the optimizers: what an update does to one parameter. */
 #include "config.h"
 
 #include "kernels/kernel-table.h"
 
-#include <float.h>
 #include <math.h>
-
-static float
-largest_abs (const float *data, int64_t n)
-{
-  float largest = 0;
-
-  for (int64_t i = 0; i < n; i++)
-    if (isnan (data[i]))
-      return NAN;
-    else
-      largest = fmaxf (largest, fabsf (data[i]));
-  return largest;
-}
-
-/* Of finite elements. Over the largest, so that no power overflows. */
-static double
-norm_of (const float *data, int64_t n, double largest, double p)
-{
-  double sum = 0;
-
-  if (largest == 0 || isinf (p))
-    return largest;
-  for (int64_t i = 0; i < n; i++)
-    sum += pow (fabs ((double) data[i]) / largest, p);
-  return largest * pow (sum, 1 / p);
-}
-
-static RnStatus
-grad_stats (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
-            void *const *out, void *workspace)
-{
-  const float *grad = in[RN_GRAD_STATS_GRAD], *norm_type = in[RN_GRAD_STATS_NORM_TYPE];
-  int64_t n = call->in[RN_GRAD_STATS_GRAD].dims[0];
-  float *stats = out[0], largest = largest_abs (grad, n);
-
-  stats[RN_STATS_MAX_ABS] = stats[RN_STATS_NORM] = largest;
-  if (isfinite (largest))
-    stats[RN_STATS_NORM] = (float) fmin (norm_of (grad, n, (double) largest, (double) *norm_type), FLT_MAX);
-  return RN_STATUS_OK;
-}
 
 /* NaN stays. */
 static float
@@ -78,5 +37,35 @@ sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *co
   return RN_STATUS_OK;
 }
 
-const RnKernel rn_ref_grad_stats = { .op = RN_OP_GRAD_STATS, .name = "ref:grad_stats", .run = grad_stats };
+/* As torch.optim.Adam and AdamW of PyTorch 1.13, likewise. */
+static RnStatus
+adam (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+      void *workspace)
+{
+  const RnAdamArgs *args = &call->args.adam;
+  const float *grad = in[RN_ADAM_GRAD], *hyper = in[RN_ADAM_HYPER];
+  const float *group = rn_hyper_group (hyper, args->group);
+  float *param = out[RN_ADAM_PARAM], *exp_avg = out[RN_ADAM_EXP_AVG], *exp_avg_sq = out[RN_ADAM_EXP_AVG_SQ];
+  float *max_exp_avg_sq = out[RN_ADAM_MAX_EXP_AVG_SQ];
+  float decay = args->decoupled ? 0.0f : (float) args->weight_decay, shrink = rn_adam_shrink (args, group);
+  gboolean first = hyper[RN_HYPER_FIRST] != 0;
+
+  for (int64_t i = 0; i < rn_desc_stored_elements (&call->out[RN_ADAM_PARAM]); i++)
+    {
+      float p = param[i] * shrink;
+      float g = clip (grad[i] * hyper[RN_HYPER_GRAD_MULTIPLIER], hyper[RN_HYPER_CLIP_VALUE]) + decay * p;
+      float m = (first ? 0.0f : exp_avg[i] * hyper[RN_HYPER_MOMENTUM]) + hyper[RN_HYPER_TAKE] * g;
+      float v = (first ? 0.0f : exp_avg_sq[i] * (float) args->beta2) + (float) (1 - args->beta2) * g * g;
+      float top = v;
+      exp_avg[i] = m;
+      exp_avg_sq[i] = v;
+      if (max_exp_avg_sq != NULL)
+        top = max_exp_avg_sq[i] = first || v > max_exp_avg_sq[i] ? v : max_exp_avg_sq[i];
+      float denominator = sqrtf (top) / hyper[RN_HYPER_BIAS2] + (float) args->eps;
+      param[i] = p - group[RN_GROUP_STEP_SIZE] * m / denominator;
+    }
+  return RN_STATUS_OK;
+}
+
 const RnKernel rn_ref_sgd = { .op = RN_OP_SGD, .name = "ref:sgd", .run = sgd };
+const RnKernel rn_ref_adam = { .op = RN_OP_ADAM, .name = "ref:adam", .run = adam };

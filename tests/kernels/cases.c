@@ -475,6 +475,45 @@ add_updates (GArray *cases, int64_t n)
 }
 
 static void
+add_adam (GArray *cases, int64_t n)
+{
+  for (int variant = 0; variant < 4; variant++)
+    {
+      RnOpCall adam = {
+        .op = RN_OP_ADAM,
+        .args.adam = { .group = variant % 2,
+                       .weight_decay = 0.125,
+                       .beta2 = 0.999,
+                       .eps = 1e-8,
+                       .decoupled = variant >= 2 },
+      };
+      set_in (&adam, RN_ADAM_GRAD, vec (n));
+      set_in (&adam, RN_ADAM_HYPER, vec (RN_HYPER_COUNT + 2 * RN_GROUP_COUNT));
+      set_out (&adam, RN_ADAM_PARAM, vec (n));
+      set_out (&adam, RN_ADAM_EXP_AVG, vec (n));
+      set_out (&adam, RN_ADAM_EXP_AVG_SQ, vec (n));
+      if (variant % 2 != 0)
+        set_out (&adam, RN_ADAM_MAX_EXP_AVG_SQ, vec (n));
+      add_case (cases, &adam, 0);
+    }
+}
+
+static void
+add_means (GArray *cases, int64_t n)
+{
+  RnOpCall ema = { .op = RN_OP_EMA_UPDATE }, swap = { .op = RN_OP_SWAP };
+
+  set_in (&ema, RN_EMA_SRC, vec (n));
+  set_in (&ema, RN_EMA_MOMENTUM, vec (1));
+  set_out (&ema, 0, vec (n));
+  add_case (cases, &ema, 0); /* one seed copies, one does not */
+  add_case (cases, &ema, 0);
+  set_out (&swap, RN_SWAP_A, vec (n));
+  set_out (&swap, RN_SWAP_B, vec (n));
+  add_case (cases, &swap, 0);
+}
+
+static void
 add_maps (GArray *cases, const Map *m, int64_t cblk)
 {
   add_norms (cases, m, cblk);
@@ -503,7 +542,12 @@ cases_new (void)
           add_topk (cases, &levels[i], cblk);
         }
     }
-  add_updates (cases, 1);
-  add_updates (cases, 40001); /* several chunks, the last one short */
+  for (int i = 0; i < 2; i++)
+    {
+      int64_t n = i == 0 ? 1 : 40001; /* several chunks, the last one short */
+      add_updates (cases, n);
+      add_adam (cases, n);
+      add_means (cases, n);
+    }
   return cases;
 }

@@ -49,6 +49,28 @@ def sgd():
         emit(f"golden_sgd_{name}", p)
 
 
+def adam():
+    """Four steps on 7 values with weight decay, the last one with small gradients: values and states."""
+    for name, cls, options in (
+        ("plain", torch.optim.Adam, {}),
+        ("amsgrad", torch.optim.Adam, dict(amsgrad=True)),
+        ("decoupled", torch.optim.AdamW, {}),
+    ):
+        p = torch.nn.Parameter(values(1, 0, 7))
+        optimizer = cls([p], lr=0.1, betas=(0.9, 0.75), eps=1e-3, weight_decay=0.25, **options)
+        for step in range(4):
+            p.grad = values(2 + step, 0, 7) / (16 if step == 3 else 1)
+            optimizer.step()
+        states = ["exp_avg", "exp_avg_sq"] + (["max_exp_avg_sq"] if options else [])
+        emit(f"golden_adam_{name}", torch.cat([p] + [optimizer.state[p][s] for s in states]))
+
+
+def norms():
+    """Norms of 1000 values."""
+    x = values(50, 0, 1000).double()
+    emit("golden_norms", torch.stack([torch.linalg.vector_norm(x, p) for p in (1, 2, 3.5, float("inf"))]))
+
+
 def norm():
     """Training batch norm of [2, 3, 4, 5]: output, running statistics, gradients of sum (r * output)."""
     x = values(10, 0, 2, 3, 4, 5).requires_grad_()
@@ -97,5 +119,5 @@ def smooth_l1():
 
 
 print("/* golden-torch.h: made by golden-torch.py with PyTorch 1.13.1; do not edit. */\n")
-for part in (sgd, norm, conv, pool, smooth_l1):
+for part in (sgd, adam, norms, norm, conv, pool, smooth_l1):
     part()

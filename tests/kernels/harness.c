@@ -63,7 +63,8 @@ is_padding (const RnTensorDesc *d, int64_t i)
 static void
 fill_floats (const RnTensorDesc *d, const char *name, guint seed, int slot, gboolean coarse, float *data)
 {
-  gboolean positive = g_str_equal (name, "var") || g_str_equal (name, "running_var");
+  gboolean positive =
+      g_str_equal (name, "var") || g_str_equal (name, "running_var") || g_str_has_suffix (name, "exp_avg_sq");
   for (int64_t i = 0; i < rn_desc_stored_elements (d); i++)
     {
       float v = value_at (seed, slot, i);
@@ -109,6 +110,8 @@ static void
 fill_hyper (const RnTensorDesc *d, guint seed, float *hyper)
 {
   hyper[RN_HYPER_MOMENTUM] = 0.9f;
+  hyper[RN_HYPER_TAKE] = 0.1f;
+  hyper[RN_HYPER_BIAS2] = 0.75f;
   hyper[RN_HYPER_GRAD_MULTIPLIER] = 0.25f;
   hyper[RN_HYPER_CLIP_VALUE] = seed / 2 % 2 ? 0.125f : 0.0f;
   hyper[RN_HYPER_FIRST] = seed % 2 ? 1.0f : 0.0f;
@@ -140,6 +143,8 @@ fill_input (const RnOpCall *call, int slot, guint seed, void *data)
     *(float *) data = 0.5f;
   else if (g_str_equal (name, "hyper"))
     fill_hyper (d, seed, data);
+  else if (g_str_equal (name, "momentum")) /* of a running mean */
+    *(float *) data = seed % 2 ? 1.0f : 0.25f;
   else if (g_str_equal (name, "norm_type"))
     *(float *) data = (float[]){ 2, 1, 3.5f, INFINITY }[seed % 4];
   else

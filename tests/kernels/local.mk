@@ -1,5 +1,5 @@
 check_PROGRAMS += tests/kernels/test-op tests/kernels/test-kernels tests/kernels/test-gradients tests/kernels/test-math \
-  tests/kernels/test-torch tests/kernels/test-winograd
+  tests/kernels/test-torch tests/kernels/test-update tests/kernels/test-winograd
 
 tests_kernels_test_op_SOURCES = tests/kernels/test-op.c
 tests_kernels_test_op_LDADD = $(TEST_LIBS)
@@ -17,6 +17,9 @@ tests_kernels_test_math_LDADD = $(TEST_LIBS)
 tests_kernels_test_torch_SOURCES = tests/kernels/test-torch.c tests/kernels/golden-torch.h tests/kernels/harness.h \
   tests/kernels/harness.c
 tests_kernels_test_torch_LDADD = $(TEST_LIBS)
+
+tests_kernels_test_update_SOURCES = tests/kernels/test-update.c tests/kernels/harness.h tests/kernels/harness.c
+tests_kernels_test_update_LDADD = $(TEST_LIBS)
 
 tests_kernels_test_winograd_SOURCES = tests/kernels/test-winograd.c tests/kernels/harness.h tests/kernels/harness.c
 tests_kernels_test_winograd_LDADD = $(TEST_LIBS)

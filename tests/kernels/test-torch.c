@@ -57,10 +57,10 @@ static void
 sgd_steps (RnSgdArgs args, float mu, gboolean has_momentum, const float *want)
 {
   float p[7], v[7] = { 0 }, grad[7];
-  float hyper[] = { [RN_HYPER_MOMENTUM] = mu,
-                    [RN_HYPER_GRAD_MULTIPLIER] = 1,
-                    [RN_HYPER_FIRST] = 1,
-                    [RN_HYPER_COUNT + RN_GROUP_LR] = 0.1f };
+  float hyper[RN_HYPER_COUNT + RN_GROUP_COUNT] = { [RN_HYPER_MOMENTUM] = mu,
+                                                   [RN_HYPER_GRAD_MULTIPLIER] = 1,
+                                                   [RN_HYPER_FIRST] = 1,
+                                                   [RN_HYPER_COUNT + RN_GROUP_LR] = 0.1f };
   RnOpCall call = { .op = RN_OP_SGD, .args.sgd = args };
   Buffers b = { .call = &call };
   const RnTensorDesc d = rn_desc_vector (RN_F32, 7);
@@ -90,6 +90,81 @@ test_sgd (void)
   args.dampening = 0;
   args.nesterov = TRUE;
   sgd_steps (args, 0.9f, TRUE, golden_sgd_nesterov);
+}
+
+/*
+ * Four steps. The host's part of the arithmetic is in double, as PyTorch's. Rounding errors of a step are a
+ * few ulp of m, of sqrt (v) and of p each; they do not grow from step to step, since the factors of m and v
+ * are below 1.
+ */
+static void
+adam_steps (RnAdamArgs args, gboolean amsgrad, const float *want)
+{
+  float p[7], m[7], v[7], top[7], grad[7];
+  float hyper[RN_HYPER_COUNT + RN_GROUP_COUNT] = {
+    [RN_HYPER_MOMENTUM] = 0.9f, [RN_HYPER_TAKE] = (float) (1 - 0.9), [RN_HYPER_GRAD_MULTIPLIER] = 1
+  };
+  RnOpCall call = { .op = RN_OP_ADAM, .args.adam = args };
+  Buffers b = { .call = &call };
+  const RnTensorDesc d = rn_desc_vector (RN_F32, 7);
+
+  set_in (&call, &b, RN_ADAM_GRAD, d, grad);
+  set_in (&call, &b, RN_ADAM_HYPER, rn_desc_vector (RN_F32, G_N_ELEMENTS (hyper)), hyper);
+  set_out (&call, &b, RN_ADAM_PARAM, d, p);
+  set_out (&call, &b, RN_ADAM_EXP_AVG, d, m);
+  set_out (&call, &b, RN_ADAM_EXP_AVG_SQ, d, v);
+  if (amsgrad)
+    set_out (&call, &b, RN_ADAM_MAX_EXP_AVG_SQ, d, top);
+  memset (m, 0xff, sizeof m); /* NaN: not read in the first step */
+  memset (v, 0xff, sizeof v);
+  memset (top, 0xff, sizeof top);
+  fill (p, 1, 0, 7);
+  for (guint step = 0; step < 4; step++)
+    {
+      hyper[RN_HYPER_FIRST] = step == 0;
+      hyper[RN_HYPER_BIAS2] = (float) sqrt (1 - pow (args.beta2, step + 1));
+      hyper[RN_HYPER_COUNT + RN_GROUP_LR] = 0.1f;
+      hyper[RN_HYPER_COUNT + RN_GROUP_STEP_SIZE] = (float) (0.1 / (1 - pow (0.9, step + 1)));
+      fill (grad, 2 + step, 0, 7);
+      for (int i = 0; step == 3 && i < 7; i++)
+        grad[i] /= 16; /* v falls, the largest one stays */
+      run_call (ref, &call, &b);
+    }
+  assert_close (p, want, 7, 4);
+  assert_close (m, want + 7, 7, 4);
+  assert_close (v, want + 14, 7, 4);
+  if (amsgrad)
+    assert_close (top, want + 21, 7, 4);
+}
+
+static void
+test_adam (void)
+{
+  RnAdamArgs args = { .weight_decay = 0.25, .beta2 = 0.75, .eps = 1e-3 };
+  adam_steps (args, FALSE, golden_adam_plain);
+  adam_steps (args, TRUE, golden_adam_amsgrad);
+  args.decoupled = TRUE;
+  adam_steps (args, FALSE, golden_adam_decoupled);
+}
+
+static void
+test_norms (void)
+{
+  static const float types[] = { 1, 2, 3.5f, INFINITY };
+  float grad[1000], stats[RN_STATS_COUNT];
+
+  fill (grad, 50, 0, 1000);
+  for (guint i = 0; i < G_N_ELEMENTS (types); i++)
+    {
+      RnOpCall call = { .op = RN_OP_GRAD_STATS };
+      Buffers b = { .call = &call };
+      set_in (&call, &b, RN_GRAD_STATS_GRAD, rn_desc_vector (RN_F32, 1000), grad);
+      set_in (&call, &b, RN_GRAD_STATS_NORM_TYPE, rn_desc_vector (RN_F32, 1), &types[i]);
+      set_out (&call, &b, 0, rn_desc_vector (RN_F32, RN_STATS_COUNT), stats);
+      run_call (ref, &call, &b);
+      assert_close (&stats[RN_STATS_NORM], &golden_norms[i], 1, 0); /* both sum in double */
+      g_assert_cmpfloat (stats[RN_STATS_MAX_ABS], ==, golden_norms[3]);
+    }
 }
 
 static void
@@ -252,6 +327,8 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   ref = rn_device_new_ref ();
   g_test_add_func ("/torch/sgd", test_sgd);
+  g_test_add_func ("/torch/adam", test_adam);
+  g_test_add_func ("/torch/norms", test_norms);
   g_test_add_func ("/torch/batch-norm", test_norm);
   g_test_add_func ("/torch/conv", test_conv);
   g_test_add_func ("/torch/pool", test_pool);

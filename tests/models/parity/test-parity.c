@@ -249,10 +249,10 @@ check_curve (Test *t, Program *train)
 {
   const RnUpdateRule rule = { .momentum = TRUE, .weight_decay = 1e-4 };
   const float norm_type = 2;
-  float hyper[] = { [RN_HYPER_MOMENTUM] = 0.9f,
-                    [RN_HYPER_GRAD_MULTIPLIER] = 1,
-                    [RN_HYPER_FIRST] = 1,
-                    [RN_HYPER_COUNT + RN_GROUP_LR] = 1e-4f };
+  float hyper[RN_HYPER_COUNT + RN_GROUP_COUNT] = { [RN_HYPER_MOMENTUM] = 0.9f,
+                                                   [RN_HYPER_GRAD_MULTIPLIER] = 1,
+                                                   [RN_HYPER_FIRST] = 1,
+                                                   [RN_HYPER_COUNT + RN_GROUP_LR] = 1e-4f };
   g_auto (Program) update = { 0 };
   program_init (&update, rn_update_graph_new (t->model.params, &rule, NULL, 1), t->device);
 

@@ -1,0 +1,273 @@
+/*
+ * test-update.c: the ops of an update on numbers that can be worked out by hand, on the reference and on the
+ * fastest kernels. What they compute on ordinary numbers is compared with PyTorch in test-torch.c.
+ */
+#include "config.h"
+
+#include "tests/kernels/harness.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#define MANY 40000 /* several chunks */
+
+static RnDevice *devices[2];
+
+static void
+put_in (RnOpCall *call, Buffers *b, int slot, int64_t n, const float *data)
+{
+  call->in[slot] = rn_desc_vector (RN_F32, n);
+  call->in_present |= 1u << slot;
+  b->in[slot] = (void *) data;
+}
+
+static void
+put_out (RnOpCall *call, Buffers *b, int slot, int64_t n, float *data)
+{
+  call->out[slot] = rn_desc_vector (RN_F32, n);
+  call->out_present |= 1u << slot;
+  b->out[slot] = data;
+}
+
+static void
+get_stats (RnDevice *device, const float *grad, int64_t n, float type, float stats[RN_STATS_COUNT])
+{
+  RnOpCall call = { .op = RN_OP_GRAD_STATS };
+  Buffers b = { .call = &call };
+
+  put_in (&call, &b, RN_GRAD_STATS_GRAD, n, grad);
+  put_in (&call, &b, RN_GRAD_STATS_NORM_TYPE, 1, &type);
+  put_out (&call, &b, 0, RN_STATS_COUNT, stats);
+  run_call (device, &call, &b);
+}
+
+static const float types[] = { 1, 2, 8, INFINITY };
+
+/* (n * x^p)^(1/p) = x * n^(1/p), also where x^p is no float, and where it is no double. */
+static void
+test_large_and_small (void)
+{
+  static const float sizes[] = { 1e-45f, 1e-20f, 1, 1e20f, 1e30f };
+  g_autofree float *grad = g_new (float, MANY);
+
+  for (guint d = 0; d < G_N_ELEMENTS (devices); d++)
+    for (guint s = 0; s < G_N_ELEMENTS (sizes); s++)
+      for (guint t = 0; t < G_N_ELEMENTS (types); t++)
+        {
+          float stats[RN_STATS_COUNT];
+          for (int i = 0; i < MANY; i++)
+            grad[i] = i % 2 ? sizes[s] : -sizes[s];
+          get_stats (devices[d], grad, MANY, types[t], stats);
+          double want = (double) sizes[s] * pow (MANY, 1 / (double) types[t]);
+          /* one rounding to float; a step of the smallest floats is 1.4e-45 */
+          g_assert_cmpfloat (fabs ((double) stats[RN_STATS_NORM] - want), <=, FLT_EPSILON * want + 1.4e-45);
+          g_assert_cmpfloat (stats[RN_STATS_MAX_ABS], ==, sizes[s]);
+        }
+}
+
+static void
+test_too_large_for_float (void)
+{
+  g_autofree float *grad = g_new (float, MANY);
+
+  for (int i = 0; i < MANY; i++)
+    grad[i] = -FLT_MAX;
+  for (guint d = 0; d < G_N_ELEMENTS (devices); d++)
+    for (guint t = 0; t < G_N_ELEMENTS (types); t++)
+      {
+        float stats[RN_STATS_COUNT];
+        get_stats (devices[d], grad, MANY, types[t], stats);
+        g_assert_cmpfloat (stats[RN_STATS_NORM], ==, FLT_MAX);
+        g_assert_cmpfloat (stats[RN_STATS_MAX_ABS], ==, FLT_MAX);
+      }
+}
+
+/* Wherever they are, also behind one another. */
+static void
+test_not_finite (void)
+{
+  g_autofree float *grad = g_new0 (float, MANY);
+  static const int places[] = { 0, 1, 20000, MANY - 1 };
+
+  for (guint d = 0; d < G_N_ELEMENTS (devices); d++)
+    for (guint t = 0; t < G_N_ELEMENTS (types); t++)
+      {
+        float stats[RN_STATS_COUNT];
+        get_stats (devices[d], grad, MANY, types[t], stats);
+        g_assert_cmpfloat (stats[RN_STATS_NORM], ==, 0);
+        g_assert_cmpfloat (stats[RN_STATS_MAX_ABS], ==, 0);
+        for (guint i = 0; i < G_N_ELEMENTS (places); i++)
+          {
+            grad[places[i]] = -INFINITY;
+            get_stats (devices[d], grad, MANY, types[t], stats);
+            g_assert_cmpfloat (stats[RN_STATS_NORM], ==, (float) INFINITY);
+            g_assert_cmpfloat (stats[RN_STATS_MAX_ABS], ==, (float) INFINITY);
+            grad[10000] = NAN;
+            get_stats (devices[d], grad, MANY, types[t], stats);
+            g_assert_true (isnan (stats[RN_STATS_NORM]) && isnan (stats[RN_STATS_MAX_ABS]));
+            grad[places[i]] = grad[10000] = 0;
+          }
+      }
+}
+
+/* A step of SGD with lr 1 from 0 is the gradient that it used. */
+static void
+use_gradients (RnDevice *device, const float *grad, int64_t n, float multiplier, float limit, float *used)
+{
+  RnOpCall call = { .op = RN_OP_SGD };
+  Buffers b = { .call = &call };
+  const float hyper[RN_HYPER_COUNT + RN_GROUP_COUNT] = { [RN_HYPER_GRAD_MULTIPLIER] = multiplier,
+                                                         [RN_HYPER_CLIP_VALUE] = limit,
+                                                         [RN_HYPER_COUNT + RN_GROUP_LR] = -1 };
+
+  memset (used, 0, sizeof *used * (gsize) n);
+  put_in (&call, &b, RN_SGD_GRAD, n, grad);
+  put_in (&call, &b, RN_SGD_HYPER, G_N_ELEMENTS (hyper), hyper);
+  put_out (&call, &b, RN_SGD_PARAM, n, used);
+  run_call (device, &call, &b);
+}
+
+static void
+test_clip (void)
+{
+  static const float grad[] = { 1, -1, 4, -4, 8, -8, INFINITY, -INFINITY, NAN };
+  static const float cut[] = { 0.5f, -0.5f, 1.5f, -1.5f, 1.5f, -1.5f, 1.5f, -1.5f };
+  float used[9];
+
+  for (guint d = 0; d < G_N_ELEMENTS (devices); d++)
+    {
+      use_gradients (devices[d], grad, 9, 0.5f, 1.5f, used); /* the multiplier comes first */
+      for (int i = 0; i < 8; i++)
+        g_assert_cmpfloat (used[i], ==, cut[i]);
+      g_assert_true (isnan (used[8]));
+      use_gradients (devices[d], grad, 9, 0.5f, 0, used);
+      for (int i = 0; i < 8; i++)
+        g_assert_cmpfloat (used[i], ==, grad[i] / 2);
+      g_assert_true (isnan (used[8]));
+    }
+}
+
+/* Each op takes the learning rate of its group. */
+static void
+test_groups (void)
+{
+  static const float grad[] = { 1 };
+  float hyper[RN_HYPER_COUNT + 3 * RN_GROUP_COUNT] = { [RN_HYPER_GRAD_MULTIPLIER] = 1 };
+
+  for (int group = 0; group < 3; group++)
+    hyper[RN_HYPER_COUNT + group * RN_GROUP_COUNT + RN_GROUP_LR] = (float) (group + 1);
+  for (guint d = 0; d < G_N_ELEMENTS (devices); d++)
+    for (int group = 0; group < 3; group++)
+      {
+        RnOpCall call = { .op = RN_OP_SGD, .args.sgd = { .group = group } };
+        Buffers b = { .call = &call };
+        float param = 10;
+        put_in (&call, &b, RN_SGD_GRAD, 1, grad);
+        put_in (&call, &b, RN_SGD_HYPER, G_N_ELEMENTS (hyper), hyper);
+        put_out (&call, &b, RN_SGD_PARAM, 1, &param);
+        run_call (devices[d], &call, &b);
+        g_assert_cmpfloat (param, ==, (float) (9 - group));
+        call.args.sgd.group = 3;
+        g_assert_cmpstr (rn_op_check (&call), ==, "hyper has no such group");
+      }
+}
+
+/* Factors that are exact in binary. With eps much larger than the rest, the step is m / eps. */
+static void
+test_decay_of_adam (void)
+{
+  static const float grad[] = { 0 };
+  const float hyper[RN_HYPER_COUNT + RN_GROUP_COUNT] = {
+    [RN_HYPER_MOMENTUM] = 0.5f,
+    [RN_HYPER_TAKE] = 0.5f,
+    [RN_HYPER_BIAS2] = 1,
+    [RN_HYPER_GRAD_MULTIPLIER] = 1,
+    [RN_HYPER_FIRST] = 1,
+    [RN_HYPER_COUNT + RN_GROUP_LR] = 0.5f,
+    [RN_HYPER_COUNT + RN_GROUP_STEP_SIZE] = 1,
+  };
+
+  for (guint d = 0; d < G_N_ELEMENTS (devices); d++)
+    for (int decoupled = 0; decoupled < 2; decoupled++)
+      {
+        RnOpCall call = {
+          .op = RN_OP_ADAM,
+          .args.adam = { .weight_decay = 0.5, .beta2 = 0.5, .eps = 0x1p60, .decoupled = decoupled },
+        };
+        Buffers b = { .call = &call };
+        float param = 8, m = NAN, v = NAN;
+        put_in (&call, &b, RN_ADAM_GRAD, 1, grad);
+        put_in (&call, &b, RN_ADAM_HYPER, G_N_ELEMENTS (hyper), hyper);
+        put_out (&call, &b, RN_ADAM_PARAM, 1, &param);
+        put_out (&call, &b, RN_ADAM_EXP_AVG, 1, &m);
+        put_out (&call, &b, RN_ADAM_EXP_AVG_SQ, 1, &v);
+        run_call (devices[d], &call, &b);
+        g_assert_cmpfloat (m, ==, decoupled ? 0 : 2);     /* 0.5 * (0.5 * 8) */
+        g_assert_cmpfloat (v, ==, decoupled ? 0 : 8);     /* 0.5 * 4 * 4 */
+        g_assert_cmpfloat (param, ==, decoupled ? 6 : 8); /* 8 * (1 - 0.5 * 0.5) */
+      }
+}
+
+static void
+test_mean (void)
+{
+  static const float src[] = { 3, -1, 1e30f };
+  const float rows[][4] = { { 0.25f, 1.5f, 0.5f, 0.25f * 1e30f }, { 1, 3, -1, 1e30f } };
+
+  for (guint d = 0; d < G_N_ELEMENTS (devices); d++)
+    for (guint r = 0; r < G_N_ELEMENTS (rows); r++)
+      {
+        RnOpCall call = { .op = RN_OP_EMA_UPDATE };
+        Buffers b = { .call = &call };
+        float mean[] = { 1, 1, 1 };
+        put_in (&call, &b, RN_EMA_SRC, 3, src);
+        put_in (&call, &b, RN_EMA_MOMENTUM, 1, rows[r]);
+        put_out (&call, &b, 0, 3, mean);
+        run_call (devices[d], &call, &b);
+        for (int i = 0; i < 3; i++)
+          g_assert_cmpfloat (mean[i], ==, rows[r][i + 1]);
+      }
+}
+
+static void
+test_swap (void)
+{
+  for (guint d = 0; d < G_N_ELEMENTS (devices); d++)
+    {
+      RnOpCall call = { .op = RN_OP_SWAP };
+      Buffers b = { .call = &call };
+      float first[] = { 1, 2, 3 }, second[] = { 4, 5, 6 };
+      put_out (&call, &b, RN_SWAP_A, 3, first);
+      put_out (&call, &b, RN_SWAP_B, 3, second);
+      run_call (devices[d], &call, &b);
+      for (int i = 0; i < 3; i++)
+        {
+          g_assert_cmpfloat (first[i], ==, (float) (i + 4));
+          g_assert_cmpfloat (second[i], ==, (float) (i + 1));
+        }
+    }
+}
+
+int
+main (int argc, char **argv)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_test_init (&argc, &argv, NULL);
+  devices[0] = rn_device_new_ref ();
+  devices[1] = rn_device_new_cpu (2, &error);
+  g_assert_no_error (error);
+  g_test_add_func ("/update/stats/large-and-small", test_large_and_small);
+  g_test_add_func ("/update/stats/too-large-for-float", test_too_large_for_float);
+  g_test_add_func ("/update/stats/not-finite", test_not_finite);
+  g_test_add_func ("/update/clip", test_clip);
+  g_test_add_func ("/update/groups", test_groups);
+  g_test_add_func ("/update/decay-of-adam", test_decay_of_adam);
+  g_test_add_func ("/update/mean", test_mean);
+  g_test_add_func ("/update/swap", test_swap);
+  int result = g_test_run ();
+  rn_device_free (devices[0]);
+  rn_device_free (devices[1]);
+  return result;
+}
