@@ -309,8 +309,8 @@ rn_runner_foreach_log (const RnRunner *runner, gint64 n_iters, RnLogFunc func, g
       rn_log_means_foreach (runner->val_log, func, user_data);
       return;
     }
-  /* The running iteration counts. */
-  rn_log_buffer_foreach (runner->log, runner->now.iter + 1, n_iters, func, user_data);
+  rn_log_buffer_foreach (runner->log, runner->now.iter + 1, rn_runner_log_span (runner, n_iters), func,
+                         user_data);
 }
 
 void

@@ -125,8 +125,7 @@ rn_runner_log_mean (const RnRunner *runner, const char *name, gint64 n_iters)
 {
   if (runner->is_validating)
     return rn_log_means_get (runner->val_log, name);
-  /* The running iteration counts. */
-  return rn_log_buffer_mean (runner->log, name, runner->now.iter + 1, n_iters);
+  return rn_log_buffer_mean (runner->log, name, runner->now.iter + 1, rn_runner_log_span (runner, n_iters));
 }
 
 double

@@ -71,11 +71,22 @@ struct _RnRunner
 
   GPtrArray *pending;  /* of RnPendingCheckpoint */
   GPtrArray *kept;     /* of char *: regular checkpoints of this run, newest first, as in last_checkpoint */
+  gboolean allow_batch_change;
   RnCounters saved_at; /* counters of the newest regular checkpoint */
   guint keep_best;     /* rn_runner_set_keep_best */
   GPtrArray *score_names; /* of char *, with a NULL at the end: what evaluations will have */
   RnRecord *scores;       /* of an evaluation in the current stage; or NULL */
 };
+
+/*
+ * Iterations to look back from the one that runs, or will, for the last @n_iters. Between two iterations what
+ * is logged counts for the next one, which is looked at beside those.
+ */
+static inline gint64
+rn_runner_log_span (const RnRunner *runner, gint64 n_iters)
+{
+  return runner->batch != NULL ? n_iters : MIN (n_iters, G_MAXINT64 - 1) + 1;
+}
 
 /* Writes what was asked for, in order; the best ones first, so that the regular one knows of them. */
 gboolean rn_runner_flush_checkpoints (RnRunner *runner, GError **error);

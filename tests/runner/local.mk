@@ -9,6 +9,7 @@ check_PROGRAMS += \
   tests/runner/test-checkpoints \
   tests/runner/test-ema \
   tests/runner/test-log-buffer \
+  tests/runner/test-non-finite \
   tests/runner/test-optimizer \
   tests/runner/test-record \
   tests/runner/test-report \
@@ -17,6 +18,7 @@ check_PROGRAMS += \
   tests/runner/test-runner \
   tests/runner/test-safetensors \
   tests/runner/test-training \
+  tests/runner/test-val-loss \
   tests/runner/test-workflow
 
 tests_runner_test_activations_SOURCES = tests/runner/test-activations.c $(SMALL_DETECTOR) \
@@ -32,6 +34,8 @@ tests_runner_test_ema_SOURCES = tests/runner/test-ema.c $(FAKE_TASK)
 tests_runner_test_ema_LDADD = $(TEST_LIBS)
 tests_runner_test_log_buffer_SOURCES = tests/runner/test-log-buffer.c
 tests_runner_test_log_buffer_LDADD = $(TEST_LIBS)
+tests_runner_test_non_finite_SOURCES = tests/runner/test-non-finite.c tests/tree.c tests/tree.h $(CHROME_TRACE)
+tests_runner_test_non_finite_LDADD = $(TEST_LIBS)
 tests_runner_test_optimizer_SOURCES = tests/runner/test-optimizer.c
 tests_runner_test_optimizer_LDADD = $(TEST_LIBS)
 tests_runner_test_record_SOURCES = tests/runner/test-record.c
@@ -48,5 +52,7 @@ tests_runner_test_safetensors_SOURCES = tests/runner/test-safetensors.c
 tests_runner_test_safetensors_LDADD = $(TEST_LIBS)
 tests_runner_test_training_SOURCES = tests/runner/test-training.c tests/tree.c tests/tree.h $(FAKE_TASK)
 tests_runner_test_training_LDADD = $(TEST_LIBS)
+tests_runner_test_val_loss_SOURCES = tests/runner/test-val-loss.c tests/tree.c tests/tree.h
+tests_runner_test_val_loss_LDADD = $(TEST_LIBS)
 tests_runner_test_workflow_SOURCES = tests/runner/test-workflow.c $(FAKE_TASK)
 tests_runner_test_workflow_LDADD = $(TEST_LIBS)

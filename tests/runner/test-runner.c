@@ -436,6 +436,11 @@ assert_hooks_refused (const char *yaml, const char *pattern)
 static void
 test_parts_refused (void)
 {
+  assert_hooks_refused ("custom_hooks: [{type: OptimizerHook}, {type: OptimizerHook}]\n",
+                        "test.yaml:2:*custom_hooks.1*second optimizer hook*custom_hooks.0*test.yaml:2:16*");
+  assert_hooks_refused (
+      "custom_hooks: [{type: GradientCumulativeOptimizerHook}]\noptimizer_config: {grad_clip: null}\n",
+      "test.yaml:2:*custom_hooks.0*optimizer_config*test.yaml:3:*");
   assert_hooks_refused ("lr_config: {policy: stepp, step: [1]}\n", "*test.yaml:2:*stepp*step*");
   assert_hooks_refused ("lr_config: {policy: step, step: 0}\n", "*test.yaml:2:*step*above 0*");
   assert_hooks_refused ("checkpoint_config: {out_dir: /dev/null/x}\n", "*test.yaml:2:*/dev/null/x*");
