@@ -6,8 +6,8 @@
 #include "models/component.h"
 #include "runner/config/config.h"
 
-#define CHANNELS 8
-#define STRIDE 8
+#define CHANNELS 4
+#define STRIDE 16
 
 typedef struct
 {
@@ -30,8 +30,9 @@ backbone_write (gconstpointer self, RnGraph *graph, RnValueId image, RnValueId *
 {
   const RnConv2d conv = { .name = "conv",
                           .out_channels = CHANNELS,
-                          .kernel = STRIDE,
+                          .kernel = 3,
                           .stride = STRIDE,
+                          .pad = 1,
                           .weight_init = { .kind = RN_INIT_NORMAL, .a = 0, .b = 0.05 } };
   const RnBatchNorm norm = { .name = "bn", .eps = 1e-5, .momentum = 0.1, .training = TRUE, .weight_init = 1 };
   *out = rn_relu (graph, rn_batch_norm (graph, rn_conv2d (graph, image, &conv), &norm));
@@ -123,11 +124,11 @@ static const char template[] =
     "  bbox_head:\n"
     "    type: RetinaHead\n"
     "    num_classes: 3\n"
-    "    in_channels: 8\n"
-    "    feat_channels: 8\n"
+    "    in_channels: 4\n"
+    "    feat_channels: 4\n"
     "    stacked_convs: 0\n"
-    "    anchor_generator: {type: AnchorGenerator, octave_base_scale: 4, scales_per_octave: 1, ratios: [1], "
-    "strides: [8]}\n"
+    "    anchor_generator: {type: AnchorGenerator, octave_base_scale: 2, scales_per_octave: 1, ratios: [1], "
+    "strides: [16]}\n"
     "  train_cfg: {assigner: {type: MaxIoUAssigner, pos_iou_thr: 0.5, neg_iou_thr: 0.4, min_pos_iou: 0}}\n"
     "  test_cfg: {nms_pre: 50, score_thr: 0.001, nms: {type: nms, iou_threshold: 0.5}, max_per_img: 20}\n";
 
@@ -155,7 +156,8 @@ static const char rest[] =
     "optimizer_config: {grad_clip: {max_norm: 5, norm_type: 2}}\n"
     "lr_config: {policy: step, step: [2], warmup: linear, warmup_iters: 7, warmup_ratio: 0.1}\n"
     "log_config: {interval: 1, hooks: [{type: TextLoggerHook}]}\n"
-    "runner: {type: EpochBasedRunner, max_epochs: 3}\n";
+    "runner: {type: EpochBasedRunner, max_epochs: 3}\n"
+    "checkpoint_config: {interval: 30, by_epoch: false}\n";
 
 RnTraining *
 small_detector_training (const char *data, const char *work_dir, const char *const *changes,

@@ -11,7 +11,7 @@ G_BEGIN_DECLS
 
 #define SMALL_EPOCH 10 /* batches of two images in one pass of the data */
 
-/* Registers its parts: backbone OneConv (convolution of stride 8, batch norm with the statistics of the
+/* Registers its parts: backbone OneConv (convolution of stride 16, batch norm with the statistics of the
  * batch, ReLU) and neck PassOn. Call it once. */
 void small_detector_register (void);
 /* A new folder with the data. (transfer full) */

@@ -378,9 +378,9 @@ reader_after_iter (RnHook *hook, RnRunner *runner, GError **error)
   if (!rn_runner_read_activation (runner, ((ReaderHook *) hook)->module, &desc, &values, error))
     return FALSE;
   g_assert_cmpint (desc.dims[0], ==, 2);
-  g_assert_cmpint (desc.dims[1], ==, 8);
-  g_assert_cmpint (desc.dims[2], ==, 8);
-  g_assert_cmpint (desc.dims[3], ==, 8);
+  g_assert_cmpint (desc.dims[1], ==, 4);
+  g_assert_cmpint (desc.dims[2], ==, 4);
+  g_assert_cmpint (desc.dims[3], ==, 4);
   for (gint64 i = 0; i < rn_desc_elements (&desc); i++)
     {
       g_assert_cmpfloat (values[i], >=, 0); /* the ReLU is in it */

@@ -1,0 +1,350 @@
+/*
+ * A run of 30 iterations, stopped after any of them and taken up by a new run, ends in the bits of a run that
+ * was left alone, and logs the same losses and learning rates on the way: with and without accumulation,
+ * dynamic loss scale and running mean, counted in epochs and in iterations. Real data, loaders and programs.
+ *
+ * 16 kinds of run times 30 iterations; a tenth of them unless RN_TEST_LONG=1, and then with convolutions in
+ * plain C: oneDNN takes a tenth of a second in each run to choose its own.
+ */
+#include "config.h"
+
+#include "runner/base/signals.h"
+#include "runner/checkpoint.h"
+#include "runner/hook-list.h"
+#include "tests/runner/fake-task.h"
+#include "tests/runner/small-detector.h"
+#include "tests/tree.h"
+
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <string.h>
+
+#define N_ITERS 30
+
+enum
+{
+  ACCUMULATES = 1 << 0,
+  SCALES = 1 << 1,
+  BY_ITERATION = 1 << 2,
+  HAS_EMA = 1 << 3,
+  N_KINDS = 1 << 4,
+  USES_ADAM = 1 << 4, /* some more, beside the kinds */
+};
+
+static char *data;
+static gboolean is_long;
+
+/* ---- A hook that stops the run, and makes gradients overflow ---- */
+
+typedef struct
+{
+  RnHook hook;
+  gint64 stop_at;
+  gboolean by_signal, overflows;
+} StopHook;
+
+static const RnKeySpec stop_keys[] = {
+  RN_KEY (StopHook, stop_at, RN_KEY_INT, "0", "finished iterations"),
+  RN_KEY (StopHook, by_signal, RN_KEY_BOOL, "false", "SIGTERM"),
+  RN_KEY (StopHook, overflows, RN_KEY_BOOL, "false", "infinite gradients in some iterations"),
+  RN_KEY_END,
+};
+
+/* 1e38 times the smallest loss scale is infinite. The second one is in a window's middle. */
+static gboolean
+spoil (RnHook *hook, RnRunner *runner, GError **error)
+{
+  gint64 i = rn_runner_iter (runner);
+  if (((StopHook *) hook)->overflows && (i == 3 || i == 17 || i == 18))
+    rn_runner_set_loss_weight (runner, 1e38);
+  return TRUE;
+}
+
+static gboolean
+stop_run (RnHook *hook, RnRunner *runner, GError **error)
+{
+  const StopHook *self = (const StopHook *) hook;
+  if (rn_runner_iter (runner) + 1 != self->stop_at)
+    return TRUE;
+  if (self->by_signal)
+    raise (SIGTERM);
+  else
+    rn_runner_stop (runner);
+  return TRUE;
+}
+
+RN_HOOK_DEFINE (stop, StopHook, .name = "StopHook", .summary = "for tests", .keys = stop_keys,
+                .before_train_iter = spoil, .after_train_iter = stop_run);
+
+/* ---- One run ---- */
+
+static const char *
+optimizer_hook (int kind)
+{
+  switch (kind & (ACCUMULATES | SCALES))
+    {
+    case ACCUMULATES:
+      return "GradientCumulativeOptimizerHook, cumulative_iters: 4";
+    case SCALES:
+      return "Fp16OptimizerHook, loss_scale: {init_scale: 1024, growth_interval: 3}";
+    case ACCUMULATES | SCALES:
+      return "GradientCumulativeFp16OptimizerHook, cumulative_iters: 4, loss_scale: {init_scale: 1024, "
+             "growth_interval: 3}";
+    default:
+      return "OptimizerHook";
+    }
+}
+
+typedef struct
+{
+  char *dir;        /* owned */
+  GPtrArray *lines; /* of the log: what does not depend on the clock */
+  char *last;       /* path of the newest checkpoint */
+} Run;
+
+static void
+run_clear (Run *run)
+{
+  remove_tree (run->dir);
+  g_free (run->dir);
+  g_free (run->last);
+  g_ptr_array_unref (run->lines);
+}
+
+/* The log is put away: the next run's has the same name if it starts within the same second. */
+static void
+take_lines (Run *run)
+{
+  g_autoptr (GPtrArray) json = fake_run_json_lines (run->dir), lines = fake_run_timeless_lines (run->dir);
+  g_autofree char *name = fake_run_files (run->dir, ".log.json"),
+                  *path = g_build_filename (run->dir, name, NULL);
+
+  g_assert_cmpuint (json->len, ==, lines->len);
+  for (guint i = 0; i < json->len; i++)
+    if (strstr (g_ptr_array_index (json, i), "\"mode\": \"resume\"") == NULL)
+      g_ptr_array_add (run->lines, g_strdup (g_ptr_array_index (lines, i)));
+  g_assert_cmpint (g_unlink (path), ==, 0);
+}
+
+static void
+find_last (Run *run)
+{
+  g_autofree char *list = fake_run_read_list (run->dir), *name = g_strndup (list, strcspn (list, "\n"));
+  g_free (run->last);
+  run->last = g_build_filename (run->dir, name, NULL);
+}
+
+/* Goes on with what is in the folder, if anything is. @stop_at 0: to the end. */
+static void
+go (Run *run, int kind, gint64 stop_at)
+{
+  g_autoptr (GError) error = NULL;
+  gboolean by_iter = (kind & BY_ITERATION) != 0, is_resume = run->last != NULL;
+  g_autofree char *optimizer =
+                      g_strdup_printf ("optimizer_config={type: %s, grad_clip: {max_norm: 5, norm_type: 2}}",
+                                       optimizer_hook (kind)),
+                  *hooks = g_strdup_printf (
+                      "custom_hooks=[{type: StopHook, stop_at: %d, by_signal: %s, overflows: %s}%s]",
+                      (int) stop_at, stop_at % 2 == 0 ? "true" : "false", kind & SCALES ? "true" : "false",
+                      kind & HAS_EMA ? ", {type: EMAHook, momentum: 0.05, interval: 2, begin_iter: 2}" : "");
+  const char *const changes[] = {
+    optimizer,
+    hooks,
+    by_iter ? "runner={type: IterBasedRunner, max_iters: 30}"
+            : "runner={type: EpochBasedRunner, max_epochs: 3}",
+    by_iter ? "lr_config={policy: step, by_epoch: false, step: [20], warmup: linear, warmup_iters: 7}"
+            : "lr_config={policy: step, step: [2], warmup: linear, warmup_iters: 7}",
+    by_iter ? "evaluation={interval: 12, by_epoch: false}" : "evaluation={interval: 1}",
+    kind & USES_ADAM ? "optimizer={type: AdamW, lr: 0.01, amsgrad: true}"
+                     : "optimizer={type: SGD, lr: 0.05, momentum: 0.9, weight_decay: 0.0001}",
+    is_long ? NULL : "backend.forbid=cpu:conv2d*",
+    NULL,
+  };
+
+  g_autoptr (RnTraining) training = small_detector_training (data, run->dir, changes, is_resume, NULL);
+  if (is_resume && !rn_runner_resume (training->runner, NULL, &error))
+    g_error ("%s", error->message);
+  rn_signals_install ();
+  gboolean is_ok = rn_runner_run (training->runner, &error);
+  rn_signals_remove ();
+  g_assert_no_error (error);
+  g_assert_true (is_ok);
+  g_assert_cmpint (rn_runner_iter (training->runner), ==, stop_at > 0 ? stop_at : N_ITERS);
+  take_lines (run);
+  find_last (run);
+}
+
+static void
+run_init (Run *run)
+{
+  g_autoptr (GError) error = NULL;
+  run->dir = g_dir_make_tmp ("rn-matrix-XXXXXX", &error);
+  g_assert_no_error (error);
+  run->lines = g_ptr_array_new_with_free_func (g_free);
+  run->last = NULL;
+}
+
+/* ---- Comparisons ---- */
+
+static RnSafetensors *
+open_file (const char *path)
+{
+  g_autoptr (GError) error = NULL;
+  RnSafetensors *file = rn_safetensors_open (path, &error);
+  g_assert_no_error (error);
+  g_assert_true (rn_safetensors_verify (file, &error));
+  return file;
+}
+
+static guint
+count_tensors (const RnSafetensors *file, const char *prefix)
+{
+  guint n = 0;
+  for (guint i = 0; i < rn_safetensors_size (file); i++)
+    n += g_str_has_prefix (rn_safetensors_get (file, i)->name, prefix);
+  return n;
+}
+
+/* Weights, momentum and the like, running mean, pending gradients; and scaler, counts of the mean, counters.
+ */
+static void
+assert_same_state (const char *path, const char *expected_path)
+{
+  g_autoptr (RnSafetensors) a = open_file (path), b = open_file (expected_path);
+  g_autoptr (GPtrArray) keys = rn_safetensors_metadata_keys (b, "hook/");
+
+  g_assert_cmpuint (rn_safetensors_size (a), ==, rn_safetensors_size (b));
+  for (guint i = 0; i < rn_safetensors_size (a); i++)
+    {
+      const RnStoredTensor *x = rn_safetensors_get (a, i), *y = rn_safetensors_find (b, x->name);
+      g_assert_nonnull (y);
+      if (x->bytes != y->bytes || memcmp (x->data, y->data, x->bytes) != 0)
+        g_error ("%s: %s differs", path, x->name);
+    }
+  g_ptr_array_add (keys, (gpointer) RN_CHECKPOINT_COUNTERS);
+  for (guint i = 0; i < keys->len; i++)
+    if (strstr (g_ptr_array_index (keys, i), "Logger") == NULL) /* they know times */
+      g_assert_cmpstr (rn_safetensors_metadata (a, g_ptr_array_index (keys, i)), ==,
+                       rn_safetensors_metadata (b, g_ptr_array_index (keys, i)));
+}
+
+static void
+assert_same_lines (const GPtrArray *lines, const GPtrArray *expected)
+{
+  for (guint i = 0; i < MIN (lines->len, expected->len); i++)
+    g_assert_cmpstr (g_ptr_array_index (lines, i), ==, g_ptr_array_index (expected, i));
+  g_assert_cmpuint (lines->len, ==, expected->len);
+}
+
+static void
+assert_stopped_file (const char *path, int kind, gint64 at)
+{
+  g_autoptr (RnSafetensors) file = open_file (path);
+  guint n_weights = count_tensors (file, "backbone.") + count_tensors (file, "bbox_head.");
+  gboolean is_open = (kind & ACCUMULATES) != 0 && at % 4 != 0 && at < N_ITERS;
+
+  g_assert_cmpuint (count_tensors (file, "ema/"), ==, (kind & HAS_EMA) != 0 && at > 2 ? n_weights : 0);
+  g_assert_cmpint (count_tensors (file, "pending/") > 0, ==, is_open);
+}
+
+/* ---- The matrix ---- */
+
+static Run straight;
+static int straight_kind = -1;
+
+/* One run serves all that are compared with it. */
+static void
+run_straight (int kind)
+{
+  if (straight_kind == kind)
+    return;
+  if (straight_kind >= 0)
+    run_clear (&straight);
+  run_init (&straight);
+  go (&straight, kind, 0);
+  g_assert_cmpuint (straight.lines->len, >=, N_ITERS);
+  straight_kind = kind;
+}
+
+static void
+check_stop (int kind, gint64 at)
+{
+  Run run;
+
+  run_straight (kind);
+  run_init (&run);
+  go (&run, kind, at);
+  assert_stopped_file (run.last, kind, at);
+  if (at < N_ITERS)
+    go (&run, kind, 0);
+  assert_same_lines (run.lines, straight.lines);
+  assert_same_state (run.last, straight.last);
+  run_clear (&run);
+}
+
+/* What a kind has is really there. */
+static void
+assert_straight_file (int kind)
+{
+  g_autoptr (RnSafetensors) file = open_file (straight.last);
+  guint n_weights = count_tensors (file, "backbone.") + count_tensors (file, "bbox_head.");
+
+  g_assert_cmpuint (n_weights, ==, 9);
+  g_assert_cmpuint (count_tensors (file, "ema/"), ==, kind & HAS_EMA ? n_weights : 0);
+  if (kind & USES_ADAM)
+    g_assert_cmpuint (count_tensors (file, "exp_avg_sq/"), ==, 7);
+  else
+    g_assert_cmpuint (count_tensors (file, "momentum/"), ==, 7);
+}
+
+static void
+test_kind (gconstpointer user_data)
+{
+  int kind = GPOINTER_TO_INT (user_data);
+
+  run_straight (kind);
+  assert_straight_file (kind);
+  /* Spread: 7 has no factor in common with 30, and no two kinds begin at the same one. */
+  gint64 n = is_long ? N_ITERS : 3;
+  for (gint64 i = 0; i < n; i++)
+    check_stop (kind, is_long ? i + 1 : (kind * 7 + i * 10) % N_ITERS + 1);
+}
+
+static void
+drop_message (const char *domain, GLogLevelFlags level, const char *message, gpointer user_data)
+{
+  if (level & (G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL))
+    g_log_default_handler (domain, level, message, user_data);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  is_long = g_strcmp0 (g_getenv ("RN_TEST_LONG"), "1") == 0;
+  /* Overflows are warned of, and 96 runs say what they do. */
+  g_log_set_always_fatal (G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL);
+  g_log_set_default_handler (drop_message, NULL);
+  rn_hooks_register ();
+  g_assert_true (rn_hook_register (&rn_hook_desc_stop, NULL));
+  small_detector_register ();
+  data = small_detector_data ();
+  for (int kind = 0; kind < N_KINDS; kind++)
+    {
+      g_autofree char *name =
+          g_strdup_printf ("/resume-matrix/%s%s%s%s", kind & BY_ITERATION ? "iterations" : "epochs",
+                           kind & ACCUMULATES ? "-accumulation" : "", kind & SCALES ? "-scale" : "",
+                           kind & HAS_EMA ? "-ema" : "");
+      g_test_add_data_func (name, GINT_TO_POINTER (kind), test_kind);
+    }
+  g_test_add_data_func ("/resume-matrix/adam/epochs",
+                        GINT_TO_POINTER (USES_ADAM | ACCUMULATES | SCALES | HAS_EMA), test_kind);
+  g_test_add_data_func ("/resume-matrix/adam/iterations", GINT_TO_POINTER (USES_ADAM | BY_ITERATION),
+                        test_kind);
+  int result = g_test_run ();
+  if (straight_kind >= 0)
+    run_clear (&straight);
+  remove_tree (data);
+  g_free (data);
+  return result;
+}
