@@ -34,7 +34,8 @@ rn_log_window_is_due (const RnLogWindow *window, const RnRunner *runner)
   gint64 epoch_start = rn_runner_iter (runner) - rn_runner_inner_iter (runner);
 
   if (rn_runner_is_end_of_epoch (runner) || rn_runner_is_last_iter (runner))
-    is_due |= !window->ignore_last || window->last_line <= epoch_start;
+    is_due |= !window->ignore_last || window->last_line <= epoch_start
+              || window->last_line > rn_runner_iter (runner);
   return is_due;
 }
 
@@ -48,8 +49,10 @@ RnRecord *
 rn_log_window_means (const RnLogWindow *window, const RnRunner *runner)
 {
   RnRecord *means = rn_record_new ();
-  gint64 n = MIN (window->interval, rn_runner_iter (runner) + 1 - window->last_line);
+  gint64 n = rn_runner_iter (runner) + 1 - window->last_line;
 
+  /* After a resume with larger batches the last line may lie ahead. */
+  n = n > 0 ? MIN (n, window->interval) : window->interval;
   if (rn_log_window_counts_epochs (window, runner))
     n = MIN (n, rn_runner_inner_iter (runner) + 1);
   rn_runner_foreach_log (runner, n, add_mean, means);

@@ -26,6 +26,12 @@ is_entry (const char *text)
   return g_regex_match_simple ("^(epoch|iter)_[0-9]+\\.safetensors$", name, G_REGEX_DOLLAR_ENDONLY, 0);
 }
 
+gboolean
+rn_checkpoint_list_owns (const char *name)
+{
+  return is_entry (name) || strcmp (name, LINK_NAME) == 0;
+}
+
 GPtrArray *
 rn_checkpoint_list_read (const char *work_dir, GError **error)
 {

@@ -12,6 +12,8 @@
 
 G_BEGIN_DECLS
 
+/* Is this the name of a file that may be listed, and so be deleted some day, or of the link? */
+gboolean rn_checkpoint_list_owns (const char *name);
 /* Entries of the list, empty if there is none. Lines that no run writes are left out. (transfer full) of char
  * * */
 GPtrArray *rn_checkpoint_list_read (const char *work_dir, GError **error);

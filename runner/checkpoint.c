@@ -164,13 +164,27 @@ save_regular (RnRunner *runner, const RnCheckpointRequest *request, GError **err
   return TRUE;
 }
 
+/* Hooks choose these names. One that the list may own would be deleted with the list's oldest file. */
+static gboolean
+check_name (const char *name, GError **error)
+{
+  if (*name != '.' && strchr (name, '/') == NULL && !rn_checkpoint_list_owns (name))
+    return TRUE;
+  g_set_error (
+      error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE,
+      "\"%s\" is no name for a checkpoint of a hook: epoch_N, iter_N and latest are the runner's, and "
+      "it names no folder",
+      name);
+  return FALSE;
+}
+
 static gboolean
 save_best (RnRunner *runner, const RnCheckpointRequest *request, GError **error)
 {
   const char *dir = request->dir != NULL ? request->dir : runner->work_dir;
   g_autofree char *path = g_build_filename (dir, request->name, NULL);
 
-  if (!write_checkpoint (runner, path, request->save_optimizer, error))
+  if (!check_name (request->name, error) || !write_checkpoint (runner, path, request->save_optimizer, error))
     return FALSE;
   g_message ("saved %s", path);
   if (request->replaces == NULL || strcmp (request->replaces, request->name) == 0)

@@ -88,6 +88,7 @@ rn_runner_new (RnTask *task, const RnRunnerOptions *options)
   runner->log = rn_log_buffer_new ();
   runner->val_log = rn_log_means_new ();
   runner->log_interval = options->log_interval;
+  runner->allow_batch_change = options->allow_batch_change;
   runner->grad_scale = 1;
   runner->loss_weight = runner->grad_multiplier = 1;
   runner->lrs = g_new (double, task->n_groups);

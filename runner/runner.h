@@ -23,6 +23,7 @@ typedef struct
   const RnOptimizer *optimizer; /* lent for the life of the runner */
   RnHookList *hooks;            /* (transfer full) */
   gint64 log_interval;          /* iterations, for loggers without an interval of their own */
+  gboolean allow_batch_change;  /* see rn_runner_resume */
   const GArray *workflow;       /* of RnWorkflowItem, copied; NULL: [[train, 1]] */
 } RnRunnerOptions;
 
@@ -51,6 +52,9 @@ gboolean rn_runner_init (RnRunner *runner, GError **error);
  * Takes up a run where a checkpoint left it. The configuration wins over the one in the file, and what
  * differs is logged. With @path NULL a damaged file is passed over with a warning, and no checkpoint at all
  * is no error: the run then starts from the beginning.
+ *
+ * Another batch size, number of processes or length of an epoch is refused, or, with allow_batch_change, the
+ * place in the epoch is counted anew from the images that are done.
  *
  * Errors: RN_CHECKPOINT_ERROR.
  */

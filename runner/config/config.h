@@ -59,6 +59,8 @@ gboolean rn_node_equal (const RnNode *a, const RnNode *b);
  * (transfer full)
  */
 char *rn_config_dump (const RnNode *node, gboolean origins);
+/* The same on one line, without its end. (transfer full) */
+char *rn_config_dump_line (const RnNode *node);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnNode, rn_node_free)
 

@@ -12,13 +12,13 @@ typedef void (*RnConfigDiffFunc) (const char *path, const RnNode *was, const RnN
 
 /*
  * Calls @func for every value that differs below @path, which stands in front of the paths ("" for whole
- * files). Lists of equally many maps are compared map by map, other lists as one value. @was and @is may be
- * NULL.
+ * files). Lists of maps are compared map by map, and maps of one `type` key by key; other lists are one
+ * value. @was and @is may be NULL.
  */
 void rn_config_diff (const char *path, const RnNode *was, const RnNode *is, RnConfigDiffFunc func,
                      gpointer user_data);
 
-/* "A in the checkpoint, B now", or "another one than in the checkpoint" where that takes several lines.
+/* "A in the checkpoint, B now", or "another one than in the checkpoint" where that is long.
  * (transfer full) */
 char *rn_config_diff_text (const RnNode *was, const RnNode *is);
 

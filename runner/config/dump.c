@@ -115,7 +115,16 @@ add_flow (GString *out, const RnNode *node)
 {
   if (node->kind == RN_NODE_MAP)
     {
-      g_string_append (out, "{}");
+      g_string_append_c (out, '{');
+      for (guint i = 0; i < rn_node_size (node); i++)
+        {
+          if (i > 0)
+            g_string_append (out, ", ");
+          add_text (out, rn_node_key (node, i), TRUE);
+          g_string_append (out, ": ");
+          add_flow (out, rn_node_item (node, i));
+        }
+      g_string_append_c (out, '}');
     }
   else if (node->kind == RN_NODE_LIST)
     {
@@ -196,5 +205,14 @@ rn_config_dump (const RnNode *node, gboolean origins)
     add_flow_line (out, node, origins);
   else
     add_block (out, node, 0, FALSE, origins);
+  return g_string_free (out, FALSE);
+}
+
+char *
+rn_config_dump_line (const RnNode *node)
+{
+  GString *out = g_string_new (NULL);
+
+  add_flow (out, node);
   return g_string_free (out, FALSE);
 }

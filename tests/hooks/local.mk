@@ -1,3 +1,5 @@
+STEP_RUN = tests/hooks/step-run.c tests/hooks/step-run.h
+
 check_PROGRAMS += \
   tests/hooks/test-early-stopping \
   tests/hooks/test-eval-hook \
@@ -10,6 +12,7 @@ check_PROGRAMS += \
   tests/hooks/test-loss-scaler \
   tests/hooks/test-lr-policy \
   tests/hooks/test-lr-updater \
+  tests/hooks/test-optimizer-resume \
   tests/hooks/test-text-logger
 
 tests_hooks_test_accumulation_SOURCES = tests/hooks/test-accumulation.c tests/hooks/golden-accumulation.h \
@@ -26,6 +29,8 @@ tests_hooks_test_lr_policy_SOURCES = tests/hooks/test-lr-policy.c
 tests_hooks_test_lr_policy_LDADD = $(TEST_LIBS)
 tests_hooks_test_lr_updater_SOURCES = tests/hooks/test-lr-updater.c tests/hooks/golden-schedules.h $(FAKE_TASK)
 tests_hooks_test_lr_updater_LDADD = $(TEST_LIBS)
+tests_hooks_test_optimizer_resume_SOURCES = tests/hooks/test-optimizer-resume.c $(STEP_RUN) $(FAKE_TASK)
+tests_hooks_test_optimizer_resume_LDADD = $(TEST_LIBS)
 tests_hooks_test_text_logger_SOURCES = tests/hooks/test-text-logger.c $(FAKE_TASK)
 tests_hooks_test_text_logger_LDADD = $(TEST_LIBS)
 tests_hooks_test_check_invalid_loss_SOURCES = tests/hooks/test-check-invalid-loss.c $(FAKE_TASK)

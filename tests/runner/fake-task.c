@@ -316,33 +316,51 @@ fake_task_init (FakeTask *fake, gint64 epoch_length)
                          .n_params = G_N_ELEMENTS (params) };
 }
 
-void
-fake_run_open (FakeRun *run, const char *yaml, gint64 epoch_length, const char *dir)
+static gboolean
+open_runner (FakeRun *run, const char *text, GError **error)
 {
-  g_autoptr (GError) error = NULL;
+  RnRunnerOptions options = { .work_dir = run->dir, .config_text = text };
+  g_autoptr (GArray) workflow = NULL;
+
+  if ((run->root = rn_config_load_text (text, "test.yaml", NULL, error)) == NULL
+      || !rn_run_config_parse (run->root, &run->config, error)
+      || (run->optimizer = rn_optimizer_new (run->config.optimizer, error)) == NULL
+      || !rn_runner_options_parse (run->config.runner, &options, error)
+      || (workflow = rn_workflow_parse (run->config.workflow, error)) == NULL
+      || (options.hooks = rn_training_hooks_new (&run->config, &options.log_interval, error)) == NULL)
+    return FALSE;
+  options.workflow = workflow;
+  options.optimizer = run->optimizer;
+  options.allow_batch_change = run->config.resume.allow_batch_change;
+  run->runner = rn_runner_new (&run->fake.task, &options);
+  return TRUE;
+}
+
+static gboolean
+open_run (FakeRun *run, const char *yaml, gint64 epoch_length, const char *dir, GError **error)
+{
   g_autofree char *text = g_strconcat (
       strstr (yaml, "optimizer: {") == NULL ? "optimizer: {type: SGD, lr: 0.001, momentum: 0.9}\n" : "", yaml,
       NULL);
 
   memset (run, 0, sizeof *run);
   fake_task_init (&run->fake, epoch_length);
-  run->dir = dir != NULL ? g_strdup (dir) : g_dir_make_tmp ("rn-run-XXXXXX", &error);
+  run->dir = dir != NULL ? g_strdup (dir) : g_dir_make_tmp ("rn-run-XXXXXX", error);
+  return run->dir != NULL && open_runner (run, text, error);
+}
+
+void
+fake_run_open (FakeRun *run, const char *yaml, gint64 epoch_length, const char *dir)
+{
+  g_autoptr (GError) error = NULL;
+  open_run (run, yaml, epoch_length, dir, &error);
   g_assert_no_error (error);
-  run->root = rn_config_load_text (text, "test.yaml", NULL, &error);
-  g_assert_no_error (error);
-  rn_run_config_parse (run->root, &run->config, &error);
-  g_assert_no_error (error);
-  run->optimizer = rn_optimizer_new (run->config.optimizer, &error);
-  g_assert_no_error (error);
-  RnRunnerOptions options = { .work_dir = run->dir, .config_text = text, .optimizer = run->optimizer };
-  rn_runner_options_parse (run->config.runner, &options, &error);
-  g_assert_no_error (error);
-  g_autoptr (GArray) workflow = rn_workflow_parse (run->config.workflow, &error);
-  g_assert_no_error (error);
-  options.workflow = workflow;
-  options.hooks = rn_training_hooks_new (&run->config, &options.log_interval, &error);
-  g_assert_no_error (error);
-  run->runner = rn_runner_new (&run->fake.task, &options);
+}
+
+gboolean
+fake_run_try (FakeRun *run, const char *yaml, gint64 epoch_length, GError **error)
+{
+  return open_run (run, yaml, epoch_length, NULL, error) && rn_runner_init (run->runner, error);
 }
 
 void

@@ -54,6 +54,9 @@ typedef struct
 /* @yaml: the parts of a configuration file that the runner reads; `optimizer:` may be left out. @dir NULL: a
  * new one. */
 void fake_run_open (FakeRun *run, const char *yaml, gint64 epoch_length, const char *dir);
+/* The same in a new folder, and init; with what is wrong in the configuration as @error. To be closed in any
+ * case. */
+gboolean fake_run_try (FakeRun *run, const char *yaml, gint64 epoch_length, GError **error);
 /* init and run; must succeed. */
 void fake_run_go (FakeRun *run);
 /* init and resume; must succeed. */

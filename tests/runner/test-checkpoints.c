@@ -1,12 +1,12 @@
-/* When a run saves and evaluates, and which files it keeps. */
+/* When a run saves, and which files it keeps. */
 #include "config.h"
 
 #include "runner/base/error.h"
 #include "runner/checkpoint-list.h"
+#include "runner/hook-list.h"
 #include "tests/runner/fake-task.h"
 
 #include <glib/gstdio.h>
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -40,6 +40,12 @@ static const Retention retentions[] = {
   { BY_EPOCH (2, "checkpoint_config: {interval: 3, by_epoch: false}\n"), 4,
     "iter_3.safetensors iter_6.safetensors iter_8.safetensors latest.safetensors",
     "iter_8.safetensors\niter_6.safetensors\niter_3.safetensors\n" },
+  /* Saving begins late, and the interval counts from there; the last one is saved in any case. */
+  { BY_ITER (12, "checkpoint_config: {interval: 3, save_begin: 5}\n"), 100,
+    "iter_11.safetensors iter_12.safetensors iter_5.safetensors iter_8.safetensors latest.safetensors",
+    "iter_12.safetensors\niter_11.safetensors\niter_8.safetensors\niter_5.safetensors\n" },
+  { BY_EPOCH (3, "checkpoint_config: {interval: 1, save_begin: 9}\n"), 2,
+    "epoch_3.safetensors latest.safetensors", "epoch_3.safetensors\n" },
   { BY_EPOCH (2, "checkpoint_config: {}\n"), 2, "epoch_2.safetensors latest.safetensors",
     "epoch_2.safetensors\n" },
 };
@@ -111,67 +117,72 @@ test_out_dir (void)
   fake_run_close (&fake);
 }
 
-/* ---- The best ---- */
+/* ---- What hooks ask for ---- */
 
-/* 0 is better than nothing, NaN than nothing at all; the file of the one before goes. */
-static void
-test_best (void)
+static const char *wanted_name;
+
+static gboolean
+want (RnHook *hook, RnRunner *runner, GError **error)
 {
-  static const double s[] = { 0, (double) NAN, -1, 0.25, 0.25, 0.125 };
-  FakeRun fake;
-
-  fake_run_open (&fake,
-                 BY_EPOCH (6, "evaluation: {interval: 1, save_best: mAP}\ncheckpoint_config: {interval: 100, "
-                              "save_last: false}\n"),
-                 2, NULL);
-  fake.fake.scores = s;
-  fake.fake.n_scores = G_N_ELEMENTS (s);
-  fake_run_go (&fake);
-  fake_run_assert_files (fake.dir, "best_mAP_epoch_4.safetensors");
-  fake_run_remove (fake.dir);
-  fake_run_close (&fake);
-
-  fake_run_open (&fake, BY_EPOCH (3, "evaluation: {interval: 3, start: 0, save_best: AP50}\n"), 2, NULL);
-  fake.fake.scores = s;
-  fake.fake.n_scores = 2; /* before training, and at the end */
-  fake_run_go (&fake);
-  g_assert_cmpuint (fake.fake.n_evaluations, ==, 2);
-  fake_run_assert_files (fake.dir, "best_AP50_epoch_0.safetensors");
-  fake_run_remove (fake.dir);
-  fake_run_close (&fake);
+  if (rn_runner_iter (runner) == 1)
+    rn_runner_save (runner, hook, wanted_name);
+  return TRUE;
 }
 
 typedef struct
 {
-  const char *yaml;
-  guint n; /* evaluations of 5 epochs of 2 iterations */
-} Interval;
+  RnHook hook;
+} WantHook;
 
-static const Interval intervals[] = {
-  { BY_EPOCH (5, "evaluation: {interval: 1}\n"), 5 },
-  { BY_EPOCH (5, "evaluation: {interval: 2}\n"), 3 },           /* 2, 4, the last */
-  { BY_EPOCH (5, "evaluation: {interval: 2, start: 3}\n"), 2 }, /* 3, 5 */
-  { BY_EPOCH (5, "evaluation: {interval: 4, by_epoch: false}\n"), 3 },
-  { BY_EPOCH (5, "evaluation: {interval: 99}\n"), 1 },
-  { BY_ITER (5, "evaluation: {interval: 1}\n"), 3 }, /* two passes, and the end in the middle of one */
-  { BY_ITER (4, "evaluation: {interval: 1}\n"), 2 },
-};
+RN_HOOK_DESC (want, WantHook, .name = "WantHook", .summary = "for tests", .after_train_iter = want);
 
-static const double any_scores[] = { 0.1, 0.2, 0.3, 0.4, 0.5 };
+#define WANT \
+  BY_ITER (8, "checkpoint_config: {interval: 2, max_keep_ckpts: 1}\ncustom_hooks: [{type: WantHook}]\n")
 
+/* It is kept, is not what a resume takes, holds the optimizer, and can be named to go on from. */
 static void
-test_intervals (void)
+test_asked_for (void)
 {
-  for (gsize i = 0; i < G_N_ELEMENTS (intervals); i++)
+  FakeRun run, again;
+
+  wanted_name = "mine";
+  fake_run_open (&run, WANT, 100, NULL);
+  fake_run_go (&run);
+  fake_run_assert_files (run.dir, "iter_8.safetensors latest.safetensors mine.safetensors");
+  g_autofree char *list = fake_run_read_list (run.dir);
+  g_assert_cmpstr (list, ==, "iter_8.safetensors\n");
+
+  g_autofree char *path = g_build_filename (run.dir, "mine.safetensors", NULL);
+  g_autoptr (GError) error = NULL;
+  fake_run_open (&again, BY_ITER (8, "checkpoint_config: {interval: 100}\n"), 100, run.dir);
+  fake_run_resume (&again, path);
+  g_assert_cmpint (rn_runner_iter (again.runner), ==, 2);
+  g_assert_true (rn_runner_run (again.runner, &error));
+  g_assert_cmpmem (again.fake.w, sizeof again.fake.w, run.fake.w, sizeof run.fake.w);
+  g_assert_cmpmem (again.fake.momentum, sizeof again.fake.momentum, run.fake.momentum,
+                   sizeof run.fake.momentum);
+  fake_run_close (&again);
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+/* Names that the list may own one day, and be deleted with, or that leave the folder. */
+static void
+test_asked_for_refused (void)
+{
+  static const char *const names[] = { "iter_2", "epoch_1", "latest", "../x", "sub/x", ".x" };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (names); i++)
     {
-      FakeRun fake;
-      fake_run_open (&fake, intervals[i].yaml, 2, NULL);
-      fake.fake.scores = any_scores;
-      fake.fake.n_scores = G_N_ELEMENTS (any_scores);
-      fake_run_go (&fake);
-      g_assert_cmpuint (fake.fake.n_evaluations, ==, intervals[i].n);
-      fake_run_remove (fake.dir);
-      fake_run_close (&fake);
+      g_autoptr (GError) error = NULL;
+      FakeRun run;
+      wanted_name = names[i];
+      g_assert_true (fake_run_try (&run, WANT, 100, &error));
+      g_assert_false (rn_runner_run (run.runner, &error));
+      g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE);
+      g_assert_true (g_str_has_prefix (error->message, "WantHook: after_train_iter: "));
+      fake_run_remove (run.dir);
+      fake_run_close (&run);
     }
 }
 
@@ -212,6 +223,7 @@ int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
+  g_assert_true (rn_hook_register (&rn_hook_desc_want, NULL));
 
   for (gsize i = 0; i < G_N_ELEMENTS (retentions); i++)
     {
@@ -220,8 +232,8 @@ main (int argc, char **argv)
     }
   g_test_add_func ("/runner/retention/old-folder", test_old_folder);
   g_test_add_func ("/runner/retention/out-dir", test_out_dir);
+  g_test_add_func ("/runner/asked-for", test_asked_for);
+  g_test_add_func ("/runner/asked-for/refused", test_asked_for_refused);
   g_test_add_func ("/runner/damaged-list", test_damaged_list);
-  g_test_add_func ("/runner/best", test_best);
-  g_test_add_func ("/runner/intervals", test_intervals);
   return g_test_run ();
 }
