@@ -99,52 +99,63 @@ static const RnKeySpec one_cycle_keys[] = {
   RN_KEY_END,
 };
 
-/* ---- Init ---- */
+/* ---- Checks of them ---- */
 
 static gboolean
-init (RnHook *hook, RnRunner *runner, GError **error)
+check_nothing (RnSchedule *schedule, GError **error)
 {
-  return rn_schedule_check ((const RnSchedule *) hook, error);
+  return TRUE;
+}
+
+static gboolean
+check_annealing (RnSchedule *schedule, GError **error)
+{
+  return rn_schedule_check_target (schedule, "lr", error);
+}
+
+static gboolean
+check_restart (RnSchedule *schedule, GError **error)
+{
+  const RnNode *config = schedule->hook.config;
+  guint n_periods = schedule->periods->len;
+
+  if (n_periods == 0)
+    return rn_node_error (rn_node_get (config, "periods"), error, "needs at least one period");
+  if (schedule->restart_weights != NULL && schedule->restart_weights->len != n_periods)
+    return rn_node_error (rn_node_get (config, "restart_weights"), error,
+                          "%u weights for %u periods; there must be one for each",
+                          schedule->restart_weights->len, n_periods);
+  return check_annealing (schedule, error);
+}
+
+#define CHECK(name, check)                                                      \
+  static gboolean prepare_##name (RnHook *hook, RnWants *wants, GError **error) \
+  {                                                                             \
+    return rn_schedule_check_once (hook, check, error);                         \
+  }                                                                             \
+  static gboolean init_##name (RnHook *hook, RnRunner *runner, GError **error)  \
+  {                                                                             \
+    return prepare_##name (hook, NULL, error);                                  \
+  }
+CHECK (plain, check_nothing)
+CHECK (annealing, check_annealing)
+CHECK (restart, check_restart)
+CHECK (cyclic, rn_schedule_check_cyclic)
+CHECK (one_cycle, rn_schedule_count_iters)
+
+static gboolean
+prepare_step (RnHook *hook, RnWants *wants, GError **error)
+{
+  return rn_schedule_check_once (hook, rn_schedule_check_step, error);
 }
 
 static gboolean
 init_step (RnHook *hook, RnRunner *runner, GError **error)
 {
-  return rn_schedule_check_step ((RnSchedule *) hook, error) && init (hook, runner, error);
-}
-
-static gboolean
-init_annealing (RnHook *hook, RnRunner *runner, GError **error)
-{
-  return rn_schedule_check_target ((const RnSchedule *) hook, "lr", error) && init (hook, runner, error);
-}
-
-static gboolean
-init_restart (RnHook *hook, RnRunner *runner, GError **error)
-{
-  const RnSchedule *schedule = (const RnSchedule *) hook;
-  guint n_periods = schedule->periods->len;
-
-  if (n_periods == 0)
-    return rn_node_error (rn_node_get (hook->config, "periods"), error, "needs at least one period");
-  if (schedule->restart_weights != NULL && schedule->restart_weights->len != n_periods)
-    return rn_node_error (rn_node_get (hook->config, "restart_weights"), error,
-                          "%u weights for %u periods; there must be one for each",
-                          schedule->restart_weights->len, n_periods);
-  return init_annealing (hook, runner, error);
-}
-
-static gboolean
-init_cyclic (RnHook *hook, RnRunner *runner, GError **error)
-{
-  return rn_schedule_count_iters ((RnSchedule *) hook, error)
-         && rn_schedule_check_cyclic ((const RnSchedule *) hook, error) && init (hook, runner, error);
-}
-
-static gboolean
-init_one_cycle (RnHook *hook, RnRunner *runner, GError **error)
-{
-  return rn_schedule_count_iters ((RnSchedule *) hook, error) && init (hook, runner, error);
+  if (!prepare_step (hook, NULL, error))
+    return FALSE;
+  rn_schedule_read_step ((RnSchedule *) hook);
+  return TRUE;
 }
 
 /* ---- Policies that only the learning rate has ---- */
@@ -245,55 +256,55 @@ SET (set_cyclic, rn_schedule_cyclic)
 
 RN_HOOK_DEFINE (fixed_lr_updater, RnSchedule, .name = "FixedLrUpdaterHook",
                 .summary = "lr_config.policy fixed: the optimizer's rate, after a warm-up",
-                .priority = RN_PRIORITY_VERY_HIGH, .keys = fixed_keys, .init = init,
-                .before_train_iter = set_fixed);
+                .priority = RN_PRIORITY_VERY_HIGH, .keys = fixed_keys, .prepare = prepare_plain,
+                .init = init_plain, .before_train_iter = set_fixed);
 
 RN_HOOK_DEFINE (step_lr_updater, RnSchedule, .name = "StepLrUpdaterHook",
                 .summary = "lr_config.policy step: times gamma at each step",
-                .priority = RN_PRIORITY_VERY_HIGH, .keys = step_keys, .init = init_step,
-                .clear = rn_schedule_clear, .before_train_iter = set_step);
+                .priority = RN_PRIORITY_VERY_HIGH, .keys = step_keys, .prepare = prepare_step,
+                .init = init_step, .clear = rn_schedule_clear, .before_train_iter = set_step);
 
 RN_HOOK_DEFINE (exp_lr_updater, RnSchedule, .name = "ExpLrUpdaterHook",
                 .summary = "lr_config.policy exp: times gamma each epoch or iteration",
-                .priority = RN_PRIORITY_VERY_HIGH, .keys = exp_keys, .init = init,
-                .before_train_iter = set_exp);
+                .priority = RN_PRIORITY_VERY_HIGH, .keys = exp_keys, .prepare = prepare_plain,
+                .init = init_plain, .before_train_iter = set_exp);
 
 RN_HOOK_DEFINE (poly_lr_updater, RnSchedule, .name = "PolyLrUpdaterHook",
                 .summary = "lr_config.policy poly: a power of the part of the run that is left",
-                .priority = RN_PRIORITY_VERY_HIGH, .keys = poly_keys, .init = init,
-                .before_train_iter = set_poly);
+                .priority = RN_PRIORITY_VERY_HIGH, .keys = poly_keys, .prepare = prepare_plain,
+                .init = init_plain, .before_train_iter = set_poly);
 
 RN_HOOK_DEFINE (inv_lr_updater, RnSchedule, .name = "InvLrUpdaterHook",
                 .summary = "lr_config.policy inv: inverse to a power of the progress",
-                .priority = RN_PRIORITY_VERY_HIGH, .keys = inv_keys, .init = init,
-                .before_train_iter = set_inv);
+                .priority = RN_PRIORITY_VERY_HIGH, .keys = inv_keys, .prepare = prepare_plain,
+                .init = init_plain, .before_train_iter = set_inv);
 
 RN_HOOK_DEFINE (cosine_lr_updater, RnSchedule, .name = "CosineAnnealingLrUpdaterHook",
                 .summary = "lr_config.policy CosineAnnealing: half a cosine to min_lr",
-                .priority = RN_PRIORITY_VERY_HIGH, .keys = annealing_keys, .init = init_annealing,
-                .before_train_iter = set_cosine);
+                .priority = RN_PRIORITY_VERY_HIGH, .keys = annealing_keys, .prepare = prepare_annealing,
+                .init = init_annealing, .before_train_iter = set_cosine);
 
 RN_HOOK_DEFINE (flat_cosine_lr_updater, RnSchedule, .name = "FlatCosineAnnealingLrUpdaterHook",
                 .summary = "lr_config.policy FlatCosineAnnealing: the optimizer's rate, then half a cosine",
-                .priority = RN_PRIORITY_VERY_HIGH, .keys = flat_cosine_keys, .init = init_annealing,
-                .before_train_iter = set_cosine);
+                .priority = RN_PRIORITY_VERY_HIGH, .keys = flat_cosine_keys, .prepare = prepare_annealing,
+                .init = init_annealing, .before_train_iter = set_cosine);
 
 RN_HOOK_DEFINE (cosine_restart_lr_updater, RnSchedule, .name = "CosineRestartLrUpdaterHook",
                 .summary = "lr_config.policy CosineRestart: half a cosine again and again",
-                .priority = RN_PRIORITY_VERY_HIGH, .keys = restart_keys, .init = init_restart,
-                .before_train_iter = set_restart);
+                .priority = RN_PRIORITY_VERY_HIGH, .keys = restart_keys, .prepare = prepare_restart,
+                .init = init_restart, .before_train_iter = set_restart);
 
 RN_HOOK_DEFINE (cyclic_lr_updater, RnSchedule, .name = "CyclicLrUpdaterHook",
                 .summary = "lr_config.policy cyclic: up to a peak and down again, in cycles",
-                .priority = RN_PRIORITY_VERY_HIGH, .keys = cyclic_keys, .init = init_cyclic,
-                .before_train_iter = set_cyclic);
+                .priority = RN_PRIORITY_VERY_HIGH, .keys = cyclic_keys, .prepare = prepare_cyclic,
+                .init = init_cyclic, .before_train_iter = set_cyclic);
 
 RN_HOOK_DEFINE (one_cycle_lr_updater, RnSchedule, .name = "OneCycleLrUpdaterHook",
                 .summary = "lr_config.policy OneCycle: up to max_lr, down to next to nothing",
-                .priority = RN_PRIORITY_VERY_HIGH, .keys = one_cycle_keys, .init = init_one_cycle,
-                .before_train_iter = set_one_cycle);
+                .priority = RN_PRIORITY_VERY_HIGH, .keys = one_cycle_keys, .prepare = prepare_one_cycle,
+                .init = init_one_cycle, .before_train_iter = set_one_cycle);
 
 RN_HOOK_DEFINE (linear_lr_updater, RnSchedule, .name = "LinearAnnealingLrUpdaterHook",
                 .summary = "lr_config.policy LinearAnnealing: a straight line to min_lr",
-                .priority = RN_PRIORITY_VERY_HIGH, .keys = annealing_keys, .init = init_annealing,
-                .before_train_iter = set_linear);
+                .priority = RN_PRIORITY_VERY_HIGH, .keys = annealing_keys, .prepare = prepare_annealing,
+                .init = init_annealing, .before_train_iter = set_linear);

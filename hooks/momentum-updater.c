@@ -46,29 +46,43 @@ static const RnKeySpec one_cycle_keys[] = {
   RN_KEY_END,
 };
 
-/* ---- Init ---- */
+/* ---- Checks of them ---- */
+
+static gboolean
+check_annealing (RnSchedule *schedule, GError **error)
+{
+  return rn_schedule_check_target (schedule, "momentum", error);
+}
+
+#define PREPARE(name, check)                                                    \
+  static gboolean prepare_##name (RnHook *hook, RnWants *wants, GError **error) \
+  {                                                                             \
+    return rn_schedule_check_once (hook, check, error);                         \
+  }
+PREPARE (step, rn_schedule_check_step)
+PREPARE (annealing, check_annealing)
+PREPARE (cyclic, rn_schedule_check_cyclic)
+PREPARE (one_cycle, rn_schedule_count_iters)
 
 /* @peak: the highest regular momentum. With 1 and more no gradient is ever forgotten, and steps only grow. */
 static gboolean
-check (RnHook *hook, const RnRunner *runner, double peak, GError **error)
+check_peak (RnHook *hook, const RnRunner *runner, double peak, GError **error)
 {
   const RnSchedule *schedule = (const RnSchedule *) hook;
   gboolean has_warmup = schedule->warmup != RN_WARMUP_NONE;
 
-  if (!rn_schedule_check (schedule, error))
-    return FALSE;
   if (rn_runner_base_momentum (runner) == 0)
     return rn_node_error (hook->config, error,
                           "the optimizer has no momentum to schedule; what works: optimizer.momentum: 0.9");
-  if (has_warmup && peak < 1 && peak / schedule->warmup_ratio >= 1)
+  if (peak >= 1)
+    return rn_node_error (hook->config, error, "the momentum would rise to %g, and it must stay below 1",
+                          peak);
+  if (has_warmup && peak / schedule->warmup_ratio >= 1)
     return rn_node_error (
         hook->config, error,
         "the warm-up would start from a momentum of %g, and it must be below 1; what works: "
         "a warmup_ratio above %g",
         peak / schedule->warmup_ratio, peak);
-  if (peak >= 1)
-    return rn_node_error (hook->config, error, "the momentum would rise to %g, and it must stay below 1",
-                          peak);
   return TRUE;
 }
 
@@ -78,40 +92,42 @@ init_step (RnHook *hook, RnRunner *runner, GError **error)
   RnSchedule *schedule = (RnSchedule *) hook;
   double base = rn_runner_base_momentum (runner);
 
-  return rn_schedule_check_step (schedule, error)
-         && check (hook, runner, isnan (schedule->min) ? base : fmax (base, schedule->min), error);
+  if (!rn_schedule_check_once (hook, rn_schedule_check_step, error))
+    return FALSE;
+  rn_schedule_read_step (schedule);
+  return check_peak (hook, runner, isnan (schedule->min) ? base : fmax (base, schedule->min), error);
 }
 
 static gboolean
 init_annealing (RnHook *hook, RnRunner *runner, GError **error)
 {
-  const RnSchedule *schedule = (const RnSchedule *) hook;
   double base = rn_runner_base_momentum (runner);
 
-  return rn_schedule_check_target (schedule, "momentum", error)
-         && check (hook, runner, fmax (base, rn_schedule_target (schedule, base)), error);
+  return rn_schedule_check_once (hook, check_annealing, error)
+         && check_peak (hook, runner, fmax (base, rn_schedule_target ((const RnSchedule *) hook, base)),
+                        error);
 }
 
 static gboolean
 init_cyclic (RnHook *hook, RnRunner *runner, GError **error)
 {
-  RnSchedule *schedule = (RnSchedule *) hook;
+  const GArray *ratios = ((const RnSchedule *) hook)->target_ratio;
   double highest = 1;
 
-  if (!rn_schedule_count_iters (schedule, error) || !rn_schedule_check_cyclic (schedule, error))
+  if (!rn_schedule_check_once (hook, rn_schedule_check_cyclic, error))
     return FALSE;
-  for (guint i = 0; i < schedule->target_ratio->len; i++)
-    highest = fmax (highest, g_array_index (schedule->target_ratio, double, i));
-  return check (hook, runner, rn_runner_base_momentum (runner) * highest, error);
+  for (guint i = 0; i < ratios->len; i++)
+    highest = fmax (highest, g_array_index (ratios, double, i));
+  return check_peak (hook, runner, rn_runner_base_momentum (runner) * highest, error);
 }
 
 static gboolean
 init_one_cycle (RnHook *hook, RnRunner *runner, GError **error)
 {
-  RnSchedule *schedule = (RnSchedule *) hook;
+  const RnSchedule *schedule = (const RnSchedule *) hook;
 
-  return rn_schedule_count_iters (schedule, error)
-         && check (hook, runner, fmax (schedule->base_momentum, schedule->max_momentum), error);
+  return rn_schedule_check_once (hook, rn_schedule_count_iters, error)
+         && check_peak (hook, runner, fmax (schedule->base_momentum, schedule->max_momentum), error);
 }
 
 /* ---- Before an iteration ---- */
@@ -147,25 +163,25 @@ SET (set_one_cycle, one_cycle)
 
 RN_HOOK_DEFINE (step_momentum_updater, RnSchedule, .name = "StepMomentumUpdaterHook",
                 .summary = "momentum_config.policy step: times gamma at each step",
-                .priority = RN_PRIORITY_HIGH, .keys = step_keys, .init = init_step,
+                .priority = RN_PRIORITY_HIGH, .keys = step_keys, .prepare = prepare_step, .init = init_step,
                 .clear = rn_schedule_clear, .before_train_iter = set_step);
 
 RN_HOOK_DEFINE (cosine_momentum_updater, RnSchedule, .name = "CosineAnnealingMomentumUpdaterHook",
                 .summary = "momentum_config.policy CosineAnnealing: half a cosine to min_momentum",
-                .priority = RN_PRIORITY_HIGH, .keys = annealing_keys, .init = init_annealing,
-                .before_train_iter = set_cosine);
+                .priority = RN_PRIORITY_HIGH, .keys = annealing_keys, .prepare = prepare_annealing,
+                .init = init_annealing, .before_train_iter = set_cosine);
 
 RN_HOOK_DEFINE (linear_momentum_updater, RnSchedule, .name = "LinearAnnealingMomentumUpdaterHook",
                 .summary = "momentum_config.policy LinearAnnealing: a straight line to min_momentum",
-                .priority = RN_PRIORITY_HIGH, .keys = annealing_keys, .init = init_annealing,
-                .before_train_iter = set_linear);
+                .priority = RN_PRIORITY_HIGH, .keys = annealing_keys, .prepare = prepare_annealing,
+                .init = init_annealing, .before_train_iter = set_linear);
 
 RN_HOOK_DEFINE (cyclic_momentum_updater, RnSchedule, .name = "CyclicMomentumUpdaterHook",
                 .summary = "momentum_config.policy cyclic: down and up again, in cycles",
-                .priority = RN_PRIORITY_HIGH, .keys = cyclic_keys, .init = init_cyclic,
-                .before_train_iter = set_cyclic);
+                .priority = RN_PRIORITY_HIGH, .keys = cyclic_keys, .prepare = prepare_cyclic,
+                .init = init_cyclic, .before_train_iter = set_cyclic);
 
 RN_HOOK_DEFINE (one_cycle_momentum_updater, RnSchedule, .name = "OneCycleMomentumUpdaterHook",
                 .summary = "momentum_config.policy OneCycle: down to base_momentum and up again",
-                .priority = RN_PRIORITY_HIGH, .keys = one_cycle_keys, .init = init_one_cycle,
-                .before_train_iter = set_one_cycle);
+                .priority = RN_PRIORITY_HIGH, .keys = one_cycle_keys, .prepare = prepare_one_cycle,
+                .init = init_one_cycle, .before_train_iter = set_one_cycle);

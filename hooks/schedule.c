@@ -13,8 +13,8 @@ const char *const rn_schedule_anneal_names[] = { "cos", "linear", NULL };
 
 /* ---- Keys ---- */
 
-gboolean
-rn_schedule_check (const RnSchedule *schedule, GError **error)
+static gboolean
+check_warmup (const RnSchedule *schedule, GError **error)
 {
   if (schedule->warmup == RN_WARMUP_NONE || schedule->warmup_iters > 0)
     return TRUE;
@@ -22,31 +22,49 @@ rn_schedule_check (const RnSchedule *schedule, GError **error)
                         rn_schedule_warmup_names[schedule->warmup]);
 }
 
-static gboolean
-read_positive (const RnNode *node, gint64 *value, GError **error)
+gboolean
+rn_schedule_check_once (RnHook *hook, RnScheduleCheck check, GError **error)
 {
-  if (rn_node_kind (node) != RN_NODE_INT || rn_node_as_int (node) < 1)
-    return rn_node_error (node, error, "must be a number above 0, or a list of such numbers");
-  *value = rn_node_as_int (node);
-  return TRUE;
+  RnSchedule *schedule = (RnSchedule *) hook;
+
+  if (schedule->is_checked)
+    return TRUE;
+  schedule->is_checked = TRUE;
+  return check (schedule, error) && check_warmup (schedule, error);
+}
+
+static gboolean
+is_positive (const RnNode *node)
+{
+  return rn_node_kind (node) == RN_NODE_INT && rn_node_as_int (node) >= 1;
 }
 
 gboolean
 rn_schedule_check_step (RnSchedule *schedule, GError **error)
 {
+  const RnNode *step = schedule->step, *wrong = NULL;
+
+  if (rn_node_kind (step) != RN_NODE_LIST)
+    wrong = is_positive (step) ? NULL : step;
+  else
+    for (guint i = 0; i < rn_node_size (step) && wrong == NULL; i++)
+      wrong = is_positive (rn_node_item (step, i)) ? NULL : rn_node_item (step, i);
+  return wrong == NULL || rn_node_error (wrong, error, "must be a number above 0, or a list of such numbers");
+}
+
+void
+rn_schedule_read_step (RnSchedule *schedule)
+{
   const RnNode *step = schedule->step;
 
   schedule->milestones = g_array_new (FALSE, FALSE, sizeof (gint64));
   if (rn_node_kind (step) != RN_NODE_LIST)
-    return read_positive (step, &schedule->every, error);
+    schedule->every = rn_node_as_int (step);
   for (guint i = 0; i < rn_node_size (step); i++)
     {
-      gint64 milestone;
-      if (!read_positive (rn_node_item (step, i), &milestone, error))
-        return FALSE;
+      gint64 milestone = rn_node_as_int (rn_node_item (step, i));
       g_array_append_val (schedule->milestones, milestone);
     }
-  return TRUE;
 }
 
 void
@@ -65,10 +83,22 @@ rn_schedule_check_target (const RnSchedule *schedule, const char *what, GError *
 }
 
 gboolean
-rn_schedule_check_cyclic (const RnSchedule *schedule, GError **error)
+rn_schedule_count_iters (RnSchedule *schedule, GError **error)
+{
+  if (schedule->by_epoch == RN_BY_EPOCH)
+    return rn_node_error (rn_node_get (schedule->hook.config, "by_epoch"), error,
+                          "this policy counts iterations, in runs by epoch too; what works: by_epoch: false");
+  schedule->by_epoch = RN_BY_ITER;
+  return TRUE;
+}
+
+gboolean
+rn_schedule_check_cyclic (RnSchedule *schedule, GError **error)
 {
   const RnNode *config = schedule->hook.config;
 
+  if (!rn_schedule_count_iters (schedule, error))
+    return FALSE;
   if (schedule->target_ratio->len != 1 && schedule->target_ratio->len != 2)
     return rn_node_error (rn_node_get (config, "target_ratio"), error,
                           "must be two numbers, of turning point and end, or the first alone");
@@ -77,16 +107,6 @@ rn_schedule_check_cyclic (const RnSchedule *schedule, GError **error)
                           "must be below 1: a cycle goes down too");
   if (schedule->gamma == 0)
     return rn_node_error (rn_node_get (config, "gamma"), error, "must be above 0");
-  return TRUE;
-}
-
-gboolean
-rn_schedule_count_iters (RnSchedule *schedule, GError **error)
-{
-  if (schedule->by_epoch == RN_BY_EPOCH)
-    return rn_node_error (rn_node_get (schedule->hook.config, "by_epoch"), error,
-                          "this policy counts iterations, in runs by epoch too; what works: by_epoch: false");
-  schedule->by_epoch = RN_BY_ITER;
   return TRUE;
 }
 

@@ -85,6 +85,9 @@ open_run (FakeRun *run, const char *yaml, const char *dir)
   g_assert_no_error (error);
   options.hooks = rn_training_hooks_new (&run->config, &options.log_interval, &error);
   g_assert_no_error (error);
+  g_autoptr (RnWants) wants = rn_wants_new ();
+  rn_hook_list_prepare (options.hooks, wants, &error);
+  g_assert_no_error (error);
   run->runner = rn_runner_new (&run->fake.task, &options);
 }
 
@@ -289,9 +292,9 @@ test_by_step (void)
 
 /* ---- Refused ---- */
 
-/* @lines: of the configuration; their first is line 4. */
+/* @lines: of the configuration; their first is line 4. @early: before there is data and a runner */
 static void
-assert_refused (const char *lines, const char *pattern)
+assert_refused_when (const char *lines, const char *pattern, gboolean early)
 {
   FakeRun run;
   g_autoptr (GError) error = NULL;
@@ -303,7 +306,12 @@ assert_refused (const char *lines, const char *pattern)
   g_assert_no_error (error);
   g_assert_true (rn_run_config_parse (root, &config, &error));
   RnHookList *hooks = rn_training_hooks_new (&config, &log_interval, &error);
-  if (hooks != NULL)
+  g_autoptr (RnWants) wants = rn_wants_new ();
+  gboolean is_late = hooks != NULL && rn_hook_list_prepare (hooks, wants, &error);
+  g_assert_true (is_late != early);
+  if (!is_late)
+    g_clear_pointer (&hooks, rn_hook_list_free);
+  else
     {
       fake_run_open (&run, ITER_RUN, GOLDEN_EPOCH_LENGTH, NULL);
       RnRunnerOptions options = { .max_epochs = G_MAXINT64,
@@ -320,6 +328,12 @@ assert_refused (const char *lines, const char *pattern)
     g_error ("\"%s\" does not match \"%s\"", error->message, pattern);
   g_assert_true (g_str_has_prefix (error->message, "test.yaml:4:"));
   g_assert_cmpint (rn_error_exit_code (error), ==, 2);
+}
+
+static void
+assert_refused (const char *lines, const char *pattern)
+{
+  assert_refused_when (lines, pattern, TRUE);
 }
 
 static void
@@ -351,12 +365,20 @@ test_refused (void)
   assert_refused ("lr_config: {policy: CosineRestart, periods: [0], min_lr: 0}\n", "*periods*");
   assert_refused ("lr_config: {policy: poly, warmup: exp}\n", "*warmup_iters*");
   assert_refused ("momentum_config: {policy: step, step: 3, warmup: exp}\n", "*warmup_iters*");
+}
+
+/* What the optimizer's momentum has a part in. */
+static void
+test_momentum_refused (void)
+{
   /* 0.9 / 0.9 = 1 */
-  assert_refused ("momentum_config: {policy: step, step: 3, warmup: linear, warmup_iters: 3}\n",
-                  "*start from a momentum of 1*warmup_ratio above 0.9*");
-  assert_refused ("momentum_config: {policy: cyclic, target_ratio: [1.2, 1]}\n", "*rise to 1.08*below 1*");
-  assert_refused ("momentum_config: {policy: OneCycle, max_momentum: 1}\n", "*rise to 1*");
-  assert_refused ("momentum_config: {policy: CosineAnnealing, min_momentum: 1.5}\n", "*rise to 1.5*");
+  assert_refused_when ("momentum_config: {policy: step, step: 3, warmup: linear, warmup_iters: 3}\n",
+                       "*start from a momentum of 1*warmup_ratio above 0.9*", FALSE);
+  assert_refused_when ("momentum_config: {policy: cyclic, target_ratio: [1.2, 1]}\n",
+                       "*rise to 1.08*below 1*", FALSE);
+  assert_refused_when ("momentum_config: {policy: OneCycle, max_momentum: 1}\n", "*rise to 1*", FALSE);
+  assert_refused_when ("momentum_config: {policy: CosineAnnealing, min_momentum: 1.5}\n", "*rise to 1.5*",
+                       FALSE);
 }
 
 static void
@@ -393,6 +415,7 @@ main (int argc, char **argv)
   g_test_add_func ("/hooks/lr-updater/resume", test_resume);
   g_test_add_func ("/hooks/lr-updater/by-step", test_by_step);
   g_test_add_func ("/hooks/lr-updater/refused", test_refused);
+  g_test_add_func ("/hooks/lr-updater/momentum-refused", test_momentum_refused);
   g_test_add_func ("/hooks/lr-updater/no-momentum", test_no_momentum);
   return g_test_run ();
 }
