@@ -87,7 +87,8 @@ look_at_op (RnPrograms *p, const RnProgram *program, int i, char **where, GError
     {
       gint64 found;
       RnValueId param;
-      if (op->out[s] == RN_NO_VALUE)
+      /* Running statistics remember a NaN of earlier; the pass does not use them. */
+      if (op->out[s] == RN_NO_VALUE || rn_graph_value (graph, op->out[s])->kind == RN_VALUE_PARAM)
         continue;
       if (!count_in_value (p, program, op->out[s], &found, error))
         return FALSE;

@@ -5,6 +5,7 @@ CHROME_TRACE = tests/runner/chrome-trace.c tests/runner/chrome-trace.h
 check_PROGRAMS += \
   tests/runner/test-activations \
   tests/runner/test-auto-scale-lr \
+  tests/runner/test-batches \
   tests/runner/test-browse \
   tests/runner/test-checkpoints \
   tests/runner/test-ema \
@@ -26,6 +27,8 @@ tests_runner_test_activations_SOURCES = tests/runner/test-activations.c $(SMALL_
 tests_runner_test_activations_LDADD = $(TEST_LIBS)
 tests_runner_test_auto_scale_lr_SOURCES = tests/runner/test-auto-scale-lr.c
 tests_runner_test_auto_scale_lr_LDADD = $(TEST_LIBS)
+tests_runner_test_batches_SOURCES = tests/runner/test-batches.c $(FAKE_TASK)
+tests_runner_test_batches_LDADD = $(TEST_LIBS)
 tests_runner_test_browse_SOURCES = tests/runner/test-browse.c tests/tree.c tests/tree.h
 tests_runner_test_browse_LDADD = $(TEST_LIBS)
 tests_runner_test_checkpoints_SOURCES = tests/runner/test-checkpoints.c $(FAKE_TASK)
@@ -56,3 +59,8 @@ tests_runner_test_val_loss_SOURCES = tests/runner/test-val-loss.c tests/tree.c t
 tests_runner_test_val_loss_LDADD = $(TEST_LIBS)
 tests_runner_test_workflow_SOURCES = tests/runner/test-workflow.c $(FAKE_TASK)
 tests_runner_test_workflow_LDADD = $(TEST_LIBS)
+
+# Built and run by `make bench` only.
+EXTRA_PROGRAMS += tests/runner/bench-hooks
+tests_runner_bench_hooks_SOURCES = tests/runner/bench-hooks.c tests/tree.c tests/tree.h $(FAKE_TASK)
+tests_runner_bench_hooks_LDADD = $(TEST_LIBS)
