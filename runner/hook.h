@@ -47,7 +47,7 @@ typedef enum
   RN_STAGE_BEFORE_STEP,      /* inside after_train_iter: all gradients of a step are there, not yet clipped */
   RN_STAGE_AFTER_TRAIN_ITER, /* after the forward pass: the optimizer hook runs backward pass and step here */
   RN_STAGE_AFTER_TRAIN_EPOCH,
-  RN_STAGE_BEFORE_VAL_EPOCH,
+  RN_STAGE_BEFORE_VAL_EPOCH, /* validation losses of the workflow; EvalHook's evaluations have no stages */
   RN_STAGE_BEFORE_VAL_ITER,
   RN_STAGE_AFTER_VAL_ITER,
   RN_STAGE_AFTER_VAL_EPOCH,
@@ -272,7 +272,7 @@ RN_API gboolean rn_runner_write_grad (RnRunner *runner, guint param, const float
 /* Ends the run after this iteration; a checkpoint is saved. */
 RN_API void rn_runner_stop (RnRunner *runner);
 /* Asks for a checkpoint work_dir/@name.safetensors, with the optimizer, written when all hooks of the stage
- * have run. It is kept for good; epoch_N, iter_N and latest are no names for it. */
+ * have run; in validation, when its pass is over. It is kept for good; epoch_N, iter_N and latest are no names for it. */
 RN_API void rn_runner_save (RnRunner *runner, RnHook *hook, const char *name);
 /* Draws what the model, as it is now, finds in image @index of the validation set (0-based), with the ground
  * truth, into the PNG file @path. After an iteration's step, or in the stages of an epoch. Errors also when

@@ -144,6 +144,12 @@ rn_runner_signal (const RnRunner *runner)
 }
 
 char *
+rn_runner_describe_workflow (const RnRunner *runner)
+{
+  return rn_workflow_describe (runner->workflow, runner->is_by_epoch);
+}
+
+char *
 rn_runner_describe_hooks (const RnRunner *runner)
 {
   g_autoptr (GString) text = g_string_new (NULL);

@@ -66,6 +66,8 @@ gboolean rn_runner_run (RnRunner *runner, GError **error);
 /* The signal that ended the run early, or 0. */
 int rn_runner_signal (const RnRunner *runner);
 
+/* "[[train, 2], [val, 1]] epochs" (transfer full) */
+char *rn_runner_describe_workflow (const RnRunner *runner);
 /* The stages and their hooks, one line each. (transfer full) */
 char *rn_runner_describe_hooks (const RnRunner *runner);
 

@@ -151,10 +151,12 @@ train (RnNode *root, const RnOptions *options, int *signal, GError **error)
     return FALSE;
 
   g_autofree char *hooks = rn_runner_describe_hooks (training->runner);
+  g_autofree char *workflow = rn_runner_describe_workflow (training->runner);
   g_message ("device: %s", training->task->device);
   g_message ("hooks, in the order of each stage:\n%s", hooks);
-  g_message ("work dir: %s; %" G_GINT64_FORMAT " iterations in all, %" G_GINT64_FORMAT " in an epoch",
-             training->job->config.work_dir, rn_runner_max_iters (training->runner),
+  g_message ("work dir: %s; workflow: %s; %" G_GINT64_FORMAT " iterations in all, %" G_GINT64_FORMAT
+             " in an epoch",
+             training->job->config.work_dir, workflow, rn_runner_max_iters (training->runner),
              rn_runner_epoch_length (training->runner));
   rn_signals_install ();
   gboolean is_ok = rn_runner_run (training->runner, error);
