@@ -1,3 +1,5 @@
+SCRIPT_RUNNER = tests/hooks/python.c tests/hooks/python.h
+
 STEP_RUN = tests/hooks/step-run.c tests/hooks/step-run.h
 
 check_PROGRAMS += \
@@ -39,9 +41,10 @@ tests_hooks_test_eta_SOURCES = tests/hooks/test-eta.c
 tests_hooks_test_eta_LDADD = $(TEST_LIBS)
 tests_hooks_test_memory_hooks_SOURCES = tests/hooks/test-memory-hooks.c $(FAKE_TASK)
 tests_hooks_test_memory_hooks_LDADD = $(TEST_LIBS)
-tests_hooks_test_profiler_SOURCES = tests/hooks/test-profiler.c tests/tree.c tests/tree.h $(CHROME_TRACE) $(FAKE_TASK)
+tests_hooks_test_profiler_SOURCES = tests/hooks/test-profiler.c $(SCRIPT_RUNNER) tests/tree.c tests/tree.h $(CHROME_TRACE) $(FAKE_TASK)
 tests_hooks_test_profiler_LDADD = $(TEST_LIBS)
-tests_hooks_test_tensorboard_logger_SOURCES = tests/hooks/test-tensorboard-logger.c tests/tree.c tests/tree.h $(FAKE_TASK)
+tests_hooks_test_tensorboard_logger_SOURCES = tests/hooks/test-tensorboard-logger.c $(SCRIPT_RUNNER) tests/tree.c tests/tree.h $(FAKE_TASK)
 tests_hooks_test_tensorboard_logger_LDADD = $(TEST_LIBS)
 
 EXTRA_DIST += tests/hooks/make-golden-schedules.py tests/hooks/make-golden-step.py
+EXTRA_DIST += tests/hooks/check-tensorboard.py tests/hooks/check-trace.py
