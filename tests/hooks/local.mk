@@ -14,6 +14,7 @@ check_PROGRAMS += \
   tests/hooks/test-loss-scaler \
   tests/hooks/test-lr-policy \
   tests/hooks/test-lr-updater \
+  tests/hooks/test-optimizer-hooks \
   tests/hooks/test-optimizer-resume \
   tests/hooks/test-text-logger
 
@@ -31,6 +32,8 @@ tests_hooks_test_lr_policy_SOURCES = tests/hooks/test-lr-policy.c
 tests_hooks_test_lr_policy_LDADD = $(TEST_LIBS)
 tests_hooks_test_lr_updater_SOURCES = tests/hooks/test-lr-updater.c tests/hooks/golden-schedules.h $(FAKE_TASK)
 tests_hooks_test_lr_updater_LDADD = $(TEST_LIBS)
+tests_hooks_test_optimizer_hooks_SOURCES = tests/hooks/test-optimizer-hooks.c $(STEP_RUN) $(FAKE_TASK)
+tests_hooks_test_optimizer_hooks_LDADD = $(TEST_LIBS)
 tests_hooks_test_optimizer_resume_SOURCES = tests/hooks/test-optimizer-resume.c $(STEP_RUN) $(FAKE_TASK)
 tests_hooks_test_optimizer_resume_LDADD = $(TEST_LIBS)
 tests_hooks_test_text_logger_SOURCES = tests/hooks/test-text-logger.c $(FAKE_TASK)

@@ -1,6 +1,7 @@
 /* Which iterations ProfilerHook records, and what becomes of them. */
 #include "config.h"
 
+#include "tests/hooks/python.h"
 #include "tests/runner/chrome-trace.h"
 #include "tests/runner/fake-task.h"
 #include "tests/tree.h"
@@ -130,6 +131,16 @@ test_contents (void)
   g_assert_cmpuint (GPOINTER_TO_UINT (g_hash_table_lookup (trace->counters, "process bytes")), ==, 3);
   g_assert_cmpstr (g_ptr_array_index (trace->thread_names, 0), ==, "main");
   g_assert_cmpint (trace->n_dropped, ==, 0);
+
+  const char *const args[] = { path, NULL };
+  g_autofree char *counts = run_python ("check-trace.py", args);
+  if (counts != NULL)
+    {
+      g_autofree char *wanted =
+          g_strdup_printf ("hook:%u phase:%u\n", chrome_trace_count (trace, "hook", NULL),
+                           chrome_trace_count (trace, "phase", NULL));
+      g_assert_cmpstr (counts, ==, wanted);
+    }
   remove_tree (dir);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "tests/hooks/python.h"
 #include "tests/runner/fake-task.h"
 #include "tests/tree.h"
 
@@ -331,16 +332,14 @@ test_values (void)
   fake_run_close (&run);
 }
 
-/* A resumed run says where it begins: one behind the last point that stays. */
-static void
-test_resume (void)
+/* Runs to the end, then takes up epoch 1. Gives the folder of the run. */
+static char *
+run_twice (void)
 {
-  g_autofree char *dir = NULL, *tf = NULL;
   FakeRun run;
 
   fake_run_open (&run, CONFIG, 4, NULL);
-  dir = g_strdup (run.dir);
-  tf = g_build_filename (dir, "tf_logs", NULL);
+  char *dir = g_strdup (run.dir);
   run.fake.scores = scores;
   run.fake.n_scores = 3;
   fake_run_go (&run);
@@ -354,7 +353,14 @@ test_resume (void)
   g_autoptr (GError) error = NULL;
   g_assert_true (rn_runner_run (run.runner, &error));
   fake_run_close (&run);
+  return dir;
+}
 
+/* A resumed run says where it begins: one behind the last point that stays. */
+static void
+test_resume (void)
+{
+  g_autofree char *dir = run_twice (), *tf = g_build_filename (dir, "tf_logs", NULL);
   g_autoptr (GPtrArray) events = read_file (tf, 1, 2);
   const Event *start = g_ptr_array_index (events, 1);
   g_assert_true (start->is_restart);
@@ -364,6 +370,24 @@ test_resume (void)
   g_autoptr (GPtrArray) old = read_file (tf, 0, 2);
   for (guint i = 0; i < old->len; i++)
     g_assert_false (((const Event *) g_ptr_array_index (old, i))->is_restart);
+  remove_tree (dir);
+}
+
+/* TensorBoard shows each iteration once: the score of the second run (the first of its list, 0.25) in the
+ * place of the first run's 0.75. */
+static void
+test_own_reader (void)
+{
+  g_autofree char *dir = run_twice (), *tf = g_build_filename (dir, "tf_logs", NULL);
+  const char *const args[] = { tf,  "val/mAP", "val/AP50", "learning_rate", "momentum", "config/text_summary",
+                               NULL };
+  g_autofree char *text = run_python ("check-tensorboard.py", args);
+
+  if (text != NULL)
+    g_assert_cmpstr (text, ==,
+                     "val/mAP 4:0.25 8:0.25\nval/AP50 4:0.25 8:0.25\n"
+                     "learning_rate 2:0.001 4:0.001 6:0.001 8:0.001\nmomentum 2:0.9 4:0.9 6:0.9 8:0.9\n"
+                     "config/text_summary 0:optimizer: {type: SGD, lr: 0.001, momentum: 0.9}\n");
   remove_tree (dir);
 }
 
@@ -418,6 +442,7 @@ main (int argc, char **argv)
   g_log_set_always_fatal (G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL); /* the NaN above is warned of */
   g_test_add_func ("/hooks/tensorboard/values", test_values);
   g_test_add_func ("/hooks/tensorboard/resume", test_resume);
+  g_test_add_func ("/hooks/tensorboard/own-reader", test_own_reader);
   g_test_add_func ("/hooks/tensorboard/keys", test_keys);
   g_test_add_func ("/hooks/tensorboard/refused", test_refused);
   return g_test_run ();
