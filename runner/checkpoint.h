@@ -21,8 +21,6 @@ G_BEGIN_DECLS
 #define RN_CHECKPOINT_PLUGINS "plugins"   /* plain text: see rn_plugins_describe; absent without plugins */
 #define RN_CHECKPOINT_CLASSES "classes"   /* plain text: a name a line, in the order of the head's outputs */
 
-#define RN_CHECKPOINT_MOMENTUM "momentum/" /* before the names of the optimizer's tensors */
-
 /* As rn_safetensors_open. Of a file of PyTorch, which has weights but no run to go on with, says what takes
  * it. */
 RnSafetensors *rn_checkpoint_open (const char *path, GError **error);

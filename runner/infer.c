@@ -356,7 +356,7 @@ open_programs (RnInfer *infer, RnWeights *weights, GError **error)
 }
 
 RnInfer *
-rn_infer_new (RnJob *job, const char *path, GPtrArray *paths, GError **error)
+rn_infer_new (RnJob *job, const char *path, gboolean use_ema, GPtrArray *paths, GError **error)
 {
   g_autoptr (RnInfer) infer = g_new0 (RnInfer, 1);
 
@@ -368,6 +368,8 @@ rn_infer_new (RnJob *job, const char *path, GPtrArray *paths, GError **error)
   g_autoptr (RnWeights) weights = rn_weights_open (path, error);
   if (weights == NULL)
     return NULL;
+  if (use_ema)
+    rn_weights_use_ema (weights, RN_WEIGHTS_NO_EMA);
   rn_weights_compare_config (weights, job->root);
   if (!choose_names (infer, weights, error) || !open_model (infer, weights, error)
       || !probe_all (infer, error) || !open_programs (infer, weights, error))

@@ -27,6 +27,7 @@ typedef struct _RnInfer RnInfer;
  * rn_infer_new:
  * @job: lent; its model and programs are made here
  * @path: of a file of weights, of any kind
+ * @use_ema: take their running mean where the file has one
  * @paths: (element-type filename): of the images; kept
  *
  * Images are prepared by the pipeline of data.test, else data.val, else test_pipeline. Class names are those
@@ -36,7 +37,7 @@ typedef struct _RnInfer RnInfer;
  * Errors: RN_CONFIG_ERROR; RN_CHECKPOINT_ERROR, _MISMATCH also when there are not as many class names as the
  * model has classes; RN_DATA_ERROR_EMPTY when no image can be read; RN_DEVICE_ERROR_MEMORY
  */
-RnInfer *rn_infer_new (RnJob *job, const char *path, GPtrArray *paths, GError **error);
+RnInfer *rn_infer_new (RnJob *job, const char *path, gboolean use_ema, GPtrArray *paths, GError **error);
 void rn_infer_free (RnInfer *infer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnInfer, rn_infer_free)
 

@@ -35,12 +35,15 @@ read_target (const char *name, RnNamesTarget *target, GError **error)
 }
 
 static gboolean
-run (const char *in, const char *out, const RnConvertOptions *options, gboolean is_list, GError **error)
+run (const char *in, const char *out, const RnConvertOptions *options, gboolean is_list, gboolean use_ema,
+     GError **error)
 {
   g_autoptr (RnWeights) weights = rn_weights_open (in, error);
 
   if (weights == NULL)
     return FALSE;
+  if (use_ema)
+    rn_weights_use_ema (weights, RN_WEIGHTS_NO_EMA);
   g_autofree char *text =
       is_list ? rn_weights_list (weights) : rn_weights_convert (weights, out, options, error);
   if (text == NULL)
@@ -53,11 +56,12 @@ int
 rn_cmd_convert (int argc, char **argv)
 {
   g_autofree char *names = NULL;
-  gboolean is_half = FALSE, is_list = FALSE;
+  gboolean is_half = FALSE, is_list = FALSE, no_ema = FALSE;
   const GOptionEntry entries[] = {
     { "half", 0, 0, G_OPTION_ARG_NONE, &is_half, "Half precision: half the size, about three digits", NULL },
     { "names", 0, 0, G_OPTION_ARG_STRING, &names, "Whose names the tensors get (those that they have)",
       "mmdet|torchvision" },
+    { "no-ema", 0, 0, G_OPTION_ARG_NONE, &no_ema, RN_NO_EMA_HELP, NULL },
     { "list", 0, 0, G_OPTION_ARG_NONE, &is_list, "Print names, types and shapes, and write nothing", NULL },
     { NULL },
   };
@@ -88,7 +92,7 @@ rn_cmd_convert (int argc, char **argv)
     g_set_error (&error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE,
                  "--list writes nothing; leave out --list or \"%s\"", out);
   if (error == NULL && read_target (names, &convert.names, &error)
-      && run (in, out, &convert, is_list, &error))
+      && run (in, out, &convert, is_list, !no_ema, &error))
     return 0;
   return rn_cli_fail (error);
 }

@@ -37,13 +37,14 @@ static const RnKeySpec eval_keys[] = {
   RN_KEY_END,
 };
 
-/* Files to write beside the table; NULL: not wanted. */
+/* What the command line asks for; files to write beside the table: NULL where they are not wanted. */
 typedef struct
 {
   char *detections, *truth, *scores, *pr_curve;
   char *show_dir; /* folder of pictures */
   double show_score_thr;
-} Files;
+  gboolean no_ema; /* evaluate the weights themselves */
+} Wishes;
 
 /* Where the detections of each image go, besides into the table; NULL: not wanted. */
 typedef struct
@@ -62,16 +63,16 @@ sinks_clear (Sinks *sinks)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Sinks, sinks_clear)
 
 static void
-files_clear (Files *files)
+wishes_clear (Wishes *wishes)
 {
-  g_free (files->detections);
-  g_free (files->truth);
-  g_free (files->scores);
-  g_free (files->pr_curve);
-  g_free (files->show_dir);
+  g_free (wishes->detections);
+  g_free (wishes->truth);
+  g_free (wishes->scores);
+  g_free (wishes->pr_curve);
+  g_free (wishes->show_dir);
 }
 
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Files, files_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Wishes, wishes_clear)
 
 static void
 config_clear (EvalConfig *config)
@@ -114,13 +115,15 @@ put_detections (const RnSampleMeta *meta, const GArray *detections, gpointer use
 
 /* Data, model and the weights of @path. */
 static gboolean
-open_job (RnJob *job, RnSplit split, const char *path, GError **error)
+open_job (RnJob *job, RnSplit split, const char *path, gboolean use_ema, GError **error)
 {
   g_autoptr (GArray) shapes = g_array_new (FALSE, FALSE, sizeof (RnShape));
   g_autoptr (RnWeights) weights = rn_weights_open (path, error);
 
   if (weights == NULL || !rn_job_open_data (job, split, error))
     return FALSE;
+  if (use_ema)
+    rn_weights_use_ema (weights, RN_WEIGHTS_NO_EMA);
   g_autofree char *data = rn_dataset_describe (job->datasets[split]);
   g_message ("%s", data);
   if (!rn_weights_check_classes (weights, rn_dataset_class_names (job->datasets[split]), error))
@@ -158,17 +161,17 @@ can_write (const char *path, GError **error)
 }
 
 static gboolean
-write_files (const Files *files, const char *checkpoint, const RnDataset *dataset, const RnEvaluation *result,
-             GError **error)
+write_files (const Wishes *wishes, const char *checkpoint, const RnDataset *dataset,
+             const RnEvaluation *result, GError **error)
 {
   const char *const *names = rn_dataset_class_names (dataset);
 
-  return (files->scores == NULL || rn_scores_write (files->scores, checkpoint, result, names, error))
-         && (files->pr_curve == NULL || rn_pr_chart_write (result, names, files->pr_curve, error));
+  return (wishes->scores == NULL || rn_scores_write (wishes->scores, checkpoint, result, names, error))
+         && (wishes->pr_curve == NULL || rn_pr_chart_write (result, names, wishes->pr_curve, error));
 }
 
 static gboolean
-run (RnNode *root, const char *checkpoint, const Files *files, GError **error)
+run (RnNode *root, const char *checkpoint, const Wishes *wishes, GError **error)
 {
   g_autoptr (RnJob) job = rn_job_new (root, error);
   g_auto (EvalConfig) config = { 0 };
@@ -177,33 +180,33 @@ run (RnNode *root, const char *checkpoint, const Files *files, GError **error)
   if (job == NULL || !parse_evaluation (job->config.evaluation, &config, error))
     return FALSE;
   RnSplit split = job->data.test != NULL ? RN_SPLIT_TEST : RN_SPLIT_VAL;
-  if (!open_job (job, split, checkpoint, error))
+  if (!open_job (job, split, checkpoint, !wishes->no_ema, error))
     return FALSE;
 
   /* What cannot be written is said before the evaluation, which takes time. */
   const RnDataset *dataset = job->datasets[split];
-  if (!can_write (files->scores, error) || !can_write (files->pr_curve, error))
+  if (!can_write (wishes->scores, error) || !can_write (wishes->pr_curve, error))
     return FALSE;
-  if (files->truth != NULL && !rn_truth_write (files->truth, dataset, error))
+  if (wishes->truth != NULL && !rn_truth_write (wishes->truth, dataset, error))
     return FALSE;
-  if (files->detections != NULL
-      && (sinks.file = rn_detection_file_new (files->detections, dataset, error)) == NULL)
+  if (wishes->detections != NULL
+      && (sinks.file = rn_detection_file_new (wishes->detections, dataset, error)) == NULL)
     return FALSE;
-  if (files->show_dir != NULL
-      && (sinks.show =
-              rn_show_new (files->show_dir, dataset, rn_dataset_size (dataset), files->show_score_thr, error))
+  if (wishes->show_dir != NULL
+      && (sinks.show = rn_show_new (wishes->show_dir, dataset, rn_dataset_size (dataset),
+                                    wishes->show_score_thr, error))
              == NULL)
     return FALSE;
   RnEvaluation result = { 0 };
   rn_signals_install ();
-  if (!evaluate (job, split, &config, &sinks, files->pr_curve != NULL, &result, error))
+  if (!evaluate (job, split, &config, &sinks, wishes->pr_curve != NULL, &result, error))
     return FALSE;
   g_autofree char *table = rn_evaluation_table (&result, rn_dataset_class_names (dataset));
   g_print ("%s\n", table);
-  if (files->show_dir != NULL)
-    g_message ("%" G_GINT64_FORMAT " pictures: %s", (gint64) rn_dataset_size (dataset), files->show_dir);
+  if (wishes->show_dir != NULL)
+    g_message ("%" G_GINT64_FORMAT " pictures: %s", (gint64) rn_dataset_size (dataset), wishes->show_dir);
   gboolean is_ok = (sinks.file == NULL || rn_detection_file_commit (sinks.file, error))
-                   && write_files (files, checkpoint, dataset, &result, error);
+                   && write_files (wishes, checkpoint, dataset, &result, error);
   rn_evaluation_clear (&result);
   return is_ok;
 }
@@ -211,23 +214,24 @@ run (RnNode *root, const char *checkpoint, const Files *files, GError **error)
 int
 rn_cmd_eval (int argc, char **argv)
 {
-  g_auto (Files) files = { .show_score_thr = RN_SHOW_SCORE_THR };
+  g_auto (Wishes) wishes = { .show_score_thr = RN_SHOW_SCORE_THR };
   const GOptionEntry entries[] = {
-    { "out", 0, 0, G_OPTION_ARG_FILENAME, &files.detections,
+    { "out", 0, 0, G_OPTION_ARG_FILENAME, &wishes.detections,
       "Write the detections as JSON, in the form of COCO's results: image_id is the image's name, "
       "category_id "
       "its place in classes, from 0",
       "FILE" },
-    { "out-truth", 0, 0, G_OPTION_ARG_FILENAME, &files.truth,
+    { "out-truth", 0, 0, G_OPTION_ARG_FILENAME, &wishes.truth,
       "Write the ground truth that belongs to --out, for pycocotools", "FILE" },
-    { "metrics-json", 0, 0, G_OPTION_ARG_FILENAME, &files.scores,
+    { "metrics-json", 0, 0, G_OPTION_ARG_FILENAME, &wishes.scores,
       "Write the scores, also of each class, as JSON", "FILE" },
-    { "pr-curve", 0, 0, G_OPTION_ARG_FILENAME, &files.pr_curve,
+    { "pr-curve", 0, 0, G_OPTION_ARG_FILENAME, &wishes.pr_curve,
       "Draw precision over recall of each class as PNG", "FILE" },
-    { "show-dir", 0, 0, G_OPTION_ARG_FILENAME, &files.show_dir,
+    { "show-dir", 0, 0, G_OPTION_ARG_FILENAME, &wishes.show_dir,
       "Draw each image with its detections and, dashed, the ground truth", "DIR" },
-    { "show-score-thr", 0, 0, G_OPTION_ARG_DOUBLE, &files.show_score_thr,
+    { "show-score-thr", 0, 0, G_OPTION_ARG_DOUBLE, &wishes.show_score_thr,
       "Do not draw detections that do not score more (0.3)", "S" },
+    { "no-ema", 0, 0, G_OPTION_ARG_NONE, &wishes.no_ema, RN_NO_EMA_HELP, NULL },
     { NULL },
   };
   const RnUsage usage = {
@@ -248,14 +252,14 @@ rn_cmd_eval (int argc, char **argv)
 
   if (!rn_options_parse (&usage, argc, argv, &options, &error))
     return rn_cli_fail (error);
-  if (!(files.show_score_thr >= 0 && files.show_score_thr <= 1))
+  if (!(wishes.show_score_thr >= 0 && wishes.show_score_thr <= 1))
     {
       g_set_error_literal (&error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE,
                            "--show-score-thr: expected 0 to 1");
       return rn_cli_fail (error);
     }
   RnNode *root = rn_options_load (&options, &error);
-  if (root != NULL && run (root, options.arguments[0], &files, &error))
+  if (root != NULL && run (root, options.arguments[0], &wishes, &error))
     return 0;
   if (error != NULL)
     return rn_cli_fail (error);

@@ -29,7 +29,7 @@ typedef struct
   char *out, *json;
   double score_thr;
   int max_per_img;
-  gboolean recursive;
+  gboolean recursive, no_ema;
 } Options;
 
 /* Where results go. */
@@ -292,7 +292,7 @@ run (RnNode *root, char **arguments, const Options *options, guint *n_failed, GE
                                                      output.dir, &n_folders, error);
   if (paths == NULL)
     return FALSE;
-  g_autoptr (RnInfer) infer = rn_infer_new (job, arguments[0], paths, error);
+  g_autoptr (RnInfer) infer = rn_infer_new (job, arguments[0], !options->no_ema, paths, error);
   if (infer == NULL || !open_output (&output, paths, error))
     return FALSE;
   rn_signals_install ();
@@ -348,6 +348,7 @@ rn_cmd_infer (int argc, char **argv)
       "Leave out detections that do not score more (0.3)", "S" },
     { "max-per-img", 0, 0, G_OPTION_ARG_INT, &own.max_per_img,
       "At most so many detections of one image (model.test_cfg.max_per_img)", "N" },
+    { "no-ema", 0, 0, G_OPTION_ARG_NONE, &own.no_ema, RN_NO_EMA_HELP, NULL },
     { "recursive", 0, 0, G_OPTION_ARG_NONE, &own.recursive, "Look into subfolders, too", NULL },
     { NULL },
   };

@@ -8,6 +8,9 @@
 
 G_BEGIN_DECLS
 
+/* Of commands that use a trained model. */
+#define RN_NO_EMA_HELP "Of a checkpoint with a running mean of the weights (EMAHook), take the weights themselves"
+
 typedef enum
 {
   RN_OPTIONS_CONFIG = 1 << 0, /* CONFIG is the first argument, with --set, --plugin-path */

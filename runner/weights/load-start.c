@@ -81,6 +81,16 @@ want_pretrained (const RnNode *root, Wanted *wanted, GError **error)
   return wanted->checkpoint != NULL || rn_node_error (wanted->node, error, "needs a checkpoint");
 }
 
+static RnWeights *
+open_weights (const char *path, GError **error)
+{
+  RnWeights *weights = rn_weights_open (path, error);
+
+  if (weights != NULL)
+    rn_weights_use_ema (weights, "`runner convert --no-ema` gives the weights themselves");
+  return weights;
+}
+
 static gboolean
 open_pretrained (RnStartWeights *start, const RnNode *root, GError **error)
 {
@@ -103,8 +113,7 @@ open_pretrained (RnStartWeights *start, const RnNode *root, GError **error)
         "%s: model.backbone.style is caffe, but torchvision's bottlenecks have their stride in the 3x3 "
         "convolution, as style: pytorch",
         rn_node_origin (checkpoint));
-  start->pretrained.weights = rn_weights_open (path, error);
-  return start->pretrained.weights != NULL;
+  return (start->pretrained.weights = open_weights (path, error)) != NULL;
 }
 
 static gboolean
@@ -127,8 +136,7 @@ open_load_from (RnStartWeights *start, const RnNode *node, GError **error)
   if (path == NULL)
     return FALSE;
   start->load_from.rules.revise_keys = keys.revise_keys;
-  start->load_from.weights = rn_weights_open (path, error);
-  return start->load_from.weights != NULL;
+  return (start->load_from.weights = open_weights (path, error)) != NULL;
 }
 
 gboolean

@@ -41,6 +41,7 @@ struct _RnWeights
   const RnSafetensors *lent; /* open already, and read instead of fd; or NULL */
   RnTorchZip *zip;           /* NULL unless the format is RN_WEIGHTS_TORCH_ZIP */
   GPtrArray *items;          /* of RnWeightItem */
+  GPtrArray *ema;            /* the same, of the running mean; NULL if the file has none */
   GHashTable *names;         /* the set of the items' names, lent */
   GArray *storages;          /* of RnWeightStorage */
   GPtrArray *ignored;        /* of char *, with a final NULL once it is open */

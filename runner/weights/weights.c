@@ -1,4 +1,5 @@
 /* Opening by content, reading by strides, converting. */
+#define G_LOG_DOMAIN "rn-runner"
 #include "config.h"
 
 #include "runner/weights/weights.h"
@@ -12,6 +13,8 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+
+#define EMA_PREFIX "ema/"
 
 gboolean
 rn_weights_damaged (const RnWeights *weights, GError **error, const char *format, ...)
@@ -82,6 +85,7 @@ rn_weights_free (RnWeights *weights)
     close (weights->fd);
   g_hash_table_unref (weights->names);
   g_ptr_array_unref (weights->items);
+  g_clear_pointer (&weights->ema, g_ptr_array_unref);
   g_ptr_array_unref (weights->ignored);
   g_clear_pointer (&weights->classes, g_ptr_array_unref);
   g_free (weights->config);
@@ -139,25 +143,92 @@ add_stored (RnWeights *weights, const RnStoredTensor *stored, guint64 place, GEr
   return rn_weights_add (weights, stored->name, &tensor, error);
 }
 
+/* The bytes of "momentum/" and the like, which our checkpoints have before the names of what belongs to the
+ * training; 0 for a weight. */
+static gsize
+state_length (gboolean is_ours, const char *name)
+{
+  const char *slash = is_ours ? strchr (name, '/') : NULL;
+  return slash != NULL ? (gsize) (slash - name) + 1 : 0;
+}
+
+static void
+note_ignored (RnWeights *weights, const char *name, gsize length)
+{
+  for (guint i = 0; i < weights->ignored->len; i++)
+    if (strncmp (g_ptr_array_index (weights->ignored, i), name, length) == 0
+        && ((const char *) g_ptr_array_index (weights->ignored, i))[length] == '\0')
+      return;
+  g_ptr_array_add (weights->ignored, g_strndup (name, length));
+}
+
+/* Those that are weights, or with @is_ema those of their running mean. @place: of the first tensor. */
+static gboolean
+add_all (RnWeights *weights, const RnSafetensors *file, guint64 place, gboolean is_ema, GError **error)
+{
+  gboolean is_ours =
+      g_strcmp0 (rn_safetensors_metadata (file, RN_CHECKPOINT_FORMAT), RN_CHECKPOINT_FORMAT_NAME) == 0;
+
+  for (guint i = 0; i < rn_safetensors_size (file); i++)
+    {
+      RnStoredTensor stored = *rn_safetensors_get (file, i);
+      gsize length = state_length (is_ours, stored.name);
+      gboolean is_wanted = is_ema ? length > 0 && g_str_has_prefix (stored.name, EMA_PREFIX) : length == 0;
+      if (length > 0 && !is_ema)
+        note_ignored (weights, stored.name, length - 1);
+      stored.name += length;
+      if (is_wanted && !add_stored (weights, &stored, place, error))
+        return FALSE;
+      place += stored.bytes;
+    }
+  return TRUE;
+}
+
+static void
+exchange_ema (RnWeights *weights)
+{
+  GPtrArray *items = weights->items;
+  weights->items = weights->ema;
+  weights->ema = items;
+}
+
+/* Its names are those of the weights, so it has a list of its own. */
+static gboolean
+take_ema (RnWeights *weights, const RnSafetensors *file, guint64 place, GError **error)
+{
+  weights->ema = g_ptr_array_new_with_free_func (item_free);
+  g_hash_table_remove_all (weights->names);
+  exchange_ema (weights);
+  gboolean is_ok = add_all (weights, file, place, TRUE, error);
+  exchange_ema (weights);
+  if (weights->ema->len == 0)
+    g_clear_pointer (&weights->ema, g_ptr_array_unref);
+  return is_ok;
+}
+
+void
+rn_weights_use_ema (RnWeights *weights, const char *hint)
+{
+  if (weights->ema == NULL)
+    return;
+  exchange_ema (weights);
+  g_clear_pointer (&weights->ema, g_ptr_array_unref);
+  for (guint i = 0; i + 1 < weights->ignored->len; i++)
+    if (strcmp (g_ptr_array_index (weights->ignored, i), "ema") == 0)
+      {
+        g_free (g_ptr_array_index (weights->ignored, i));
+        g_ptr_array_index (weights->ignored, i) = g_strdup ("the weights without their mean");
+      }
+  g_message ("%s: its running mean of the weights is taken (ema/), as in the evaluations of its training%s%s",
+             weights->path, hint != NULL ? "; " : "", hint != NULL ? hint : "");
+}
+
 /* @place: of the first tensor in the file. */
 static gboolean
 take_safetensors (RnWeights *weights, const RnSafetensors *file, guint64 place, GError **error)
 {
-  guint n = rn_safetensors_size (file);
-  gboolean is_ours =
-      g_strcmp0 (rn_safetensors_metadata (file, RN_CHECKPOINT_FORMAT), RN_CHECKPOINT_FORMAT_NAME) == 0;
-  gboolean has_optimizer = FALSE;
-  for (guint i = 0; i < n; i++)
-    {
-      const RnStoredTensor *stored = rn_safetensors_get (file, i);
-      gboolean is_optimizer = is_ours && g_str_has_prefix (stored->name, RN_CHECKPOINT_MOMENTUM);
-      has_optimizer = has_optimizer || is_optimizer;
-      if (!is_optimizer && !add_stored (weights, stored, place, error))
-        return FALSE;
-      place += stored->bytes;
-    }
-  if (has_optimizer)
-    g_ptr_array_add (weights->ignored, g_strdup ("momentum"));
+  if (!add_all (weights, file, place, FALSE, error) || !take_ema (weights, file, place, error))
+    return FALSE;
   const char *classes = rn_safetensors_metadata (file, RN_CHECKPOINT_CLASSES);
   if (classes != NULL)
     take_classes (weights, classes);

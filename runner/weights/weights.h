@@ -49,11 +49,20 @@ RnWeights *rn_weights_from_safetensors (const RnSafetensors *file, GError **erro
 void rn_weights_free (RnWeights *weights);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnWeights, rn_weights_free)
 
+/*
+ * Where the file is a checkpoint of ours with a running mean of the weights (EMA), says so and goes on with
+ * that in their place: it is what the evaluations of the training saw. Before anything is read. @hint:
+ * (nullable) how to get the weights themselves, for the message.
+ */
+#define RN_WEIGHTS_NO_EMA "--no-ema takes the weights themselves"
+void rn_weights_use_ema (RnWeights *weights, const char *hint);
+
 const char *rn_weights_path (const RnWeights *weights);
 RnWeightsFormat rn_weights_format (const RnWeights *weights);
 guint rn_weights_size (const RnWeights *weights);
 const RnWeight *rn_weights_get (const RnWeights *weights, guint i); /* in the order of the file */
-/* Top-level entries that were left out ("optimizer", "meta", "epoch"), NULL-ended. Lent. */
+/* Top-level entries that were left out ("optimizer", "meta", "epoch"; of ours "momentum", "ema"), NULL-ended.
+ * Lent. */
 const char *const *rn_weights_ignored (const RnWeights *weights);
 /* Class names that the file states (MMDetection: meta.CLASSES; ours: metadata), NULL-ended; NULL if none.
  * Lent. */
