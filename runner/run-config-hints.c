@@ -24,6 +24,10 @@ static const struct
   { "momentum", "optimizer.momentum" },
   { "weight_decay", "optimizer.weight_decay" },
   { "grad_clip", "optimizer_config.grad_clip" },
+  { "clip_grad", "optimizer_config.grad_clip" },
+  { "cumulative_iters", "optimizer_config: {type: GradientCumulativeOptimizerHook, cumulative_iters: N}" },
+  { "accumulative_counts", "optimizer_config: {type: GradientCumulativeOptimizerHook, cumulative_iters: N}" },
+  { "loss_scale", "optimizer_config: {type: Fp16OptimizerHook, loss_scale: N}" },
   { "num_classes", "model.bbox_head.num_classes" },
   { "lr_scheduler", "lr_config" },
   { "img_scale", "img_scale of Resize in train_pipeline and of MultiScaleFlipAug in test_pipeline" },
@@ -113,6 +117,29 @@ rn_run_config_explain_unknown (const RnNode *root, const RnKeySpec *keys, const 
       if (!is_known (keys, name) && !g_strv_contains (skip, name)
           && !explain (root, rn_node_item (root, i), keys, name, error))
         return FALSE;
+    }
+  return TRUE;
+}
+
+gboolean
+rn_run_config_explain_optimizer (const RnNode *config, GError **error)
+{
+  static const struct
+  {
+    const char *name, *needs;
+  } keys[] = {
+    { "cumulative_iters", "type: GradientCumulativeOptimizerHook beside it" },
+    { "accumulative_counts", "type: GradientCumulativeOptimizerHook, and is cumulative_iters here" },
+    { "loss_scale", "type: Fp16OptimizerHook beside it, or GradientCumulativeFp16OptimizerHook" },
+  };
+
+  if (rn_node_is_null (config) || rn_node_get (config, "type") != NULL)
+    return TRUE;
+  for (gsize i = 0; i < G_N_ELEMENTS (keys); i++)
+    {
+      const RnNode *node = rn_node_get (config, keys[i].name);
+      if (node != NULL)
+        return rn_node_error (node, error, "needs %s", keys[i].needs);
     }
   return TRUE;
 }

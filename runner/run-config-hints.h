@@ -14,6 +14,10 @@ G_BEGIN_DECLS
 gboolean rn_run_config_explain_unknown (const RnNode *root, const RnKeySpec *keys, const char *const *skip,
                                         GError **error);
 
+/* FALSE with an error when @config (may be NULL), the value of `optimizer_config`, has no type and keys that
+ * only other optimizer hooks than the plain one have. */
+gboolean rn_run_config_explain_optimizer (const RnNode *config, GError **error);
+
 G_END_DECLS
 
 #endif

@@ -67,7 +67,7 @@ static const RnKeySpec run_keys[] = {
   PART (test_pipeline, "for references: the transforms of evaluation"),
   PART (evaluation, "when and how to evaluate: interval, metric, save_best"),
   PART (optimizer, "type, lr, momentum, weight_decay"),
-  PART (optimizer_config, "the optimizer hook: grad_clip"),
+  PART (optimizer_config, "the optimizer hook: type, grad_clip, cumulative_iters, loss_scale"),
   PART (lr_config, "the learning rate: policy, step, warmup"),
   PART (momentum_config, "the momentum: policy"),
   PART (runner, "the loop: type, max_epochs or max_iters"),
@@ -127,7 +127,8 @@ static const struct
   const char *path;
   const char *instead;
 } refused[] = {
-  { "fp16", "`fp16: null`; a batch of one (`data.samples_per_gpu: 1`) halves the activations too" },
+  { "fp16", "`optimizer_config: {type: Fp16OptimizerHook, loss_scale: 512.}` scales the loss, in single precision; a "
+            "batch of one (`data.samples_per_gpu: 1`) halves the activations too" },
   { "model.backbone.with_cp",
     "`with_cp: false`; a batch of one (`data.samples_per_gpu: 1`) halves the activations" },
   { "memory.recompute", "`memory.fold_frozen_bn: auto`, or a batch of one (`data.samples_per_gpu: 1`)" },
@@ -232,6 +233,7 @@ rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error)
   g_ptr_array_add (skip, NULL);
 
   if (!rn_run_config_explain_unknown (root, run_keys, (const char *const *) skip->pdata, error)
+      || !rn_run_config_explain_optimizer (rn_node_get (root, "optimizer_config"), error)
       || !rn_keys_parse (run_keys, root, config, (const char *const *) skip->pdata, error))
     return FALSE;
   if (!check_refused (root, error) || !check_workflow (config->workflow, error)

@@ -147,6 +147,10 @@ test_hints (void)
     { "default_scope: mmdet\n", "leave it out" },
     { "model: {neck: {out_channels: 2}}\nout_channels: 3\n", "did you mean model.neck.out_channels" },
     { "x_a: {b: [{inner_key: 2}]}\ninner_key: 3\n", "did you mean x_a.b.0.inner_key" },
+    { "accumulative_counts: 4\n", "GradientCumulativeOptimizerHook" },
+    { "optimizer_config: {cumulative_iters: 4}\n", "type: GradientCumulativeOptimizerHook" },
+    { "optimizer_config: {loss_scale: 512}\n", "type: Fp16OptimizerHook" },
+    { "fp16: {loss_scale: dynamic}\n", "{type: Fp16OptimizerHook, loss_scale: 512.}" },
     { "optimzer: {}\n", "did you mean \"optimizer\"?" },
     { "zzz: 1\n", "there are: model, data" },
   };
