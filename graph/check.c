@@ -24,15 +24,15 @@ static gboolean
 is_of_params (const RnValue *value)
 {
   return value->kind == RN_VALUE_PARAM || value->kind == RN_VALUE_PARAM_GRAD
-         || value->kind == RN_VALUE_MOMENTUM;
+         || value->kind == RN_VALUE_STATE || value->kind == RN_VALUE_EMA;
 }
 
-/* Values of the set may be seen flat, as vectors, or, with param -1, all gradients as one. */
+/* Values of the set may be seen flat, as vectors, or, with param -1, all of them as one. */
 static char *
 check_value (const RnGraph *graph, RnValueId v)
 {
   const RnValue *value = rn_graph_value (graph, v);
-  gboolean is_whole = value->param == -1 && value->kind == RN_VALUE_PARAM_GRAD;
+  gboolean is_whole = value->param == -1 && value->kind != RN_VALUE_STATE;
   if (value->gradient < RN_NO_VALUE || value->gradient >= (int) graph->values->len)
     return g_strdup_printf ("value %%%d (%s): its gradient %%%d does not exist", v, value->name,
                             value->gradient);

@@ -28,11 +28,13 @@ rn_executor_address (const RnExecutor *executor, RnValueId v)
   switch (value->kind)
     {
     case RN_VALUE_PARAM:
-      return rn_param_set_value (params, value->param);
+      return value->param >= 0 ? rn_param_set_value (params, value->param) : rn_param_set_all_values (params);
     case RN_VALUE_PARAM_GRAD:
       return value->param >= 0 ? rn_param_set_grad (params, value->param) : rn_param_set_all_grads (params);
-    case RN_VALUE_MOMENTUM:
-      return rn_param_set_momentum (params, value->param);
+    case RN_VALUE_STATE:
+      return rn_param_set_state (params, value->state, value->param);
+    case RN_VALUE_EMA:
+      return value->param >= 0 ? rn_param_set_ema (params, value->param) : rn_param_set_all_ema (params);
     case RN_VALUE_INPUT:
     case RN_VALUE_ACTIVATION:
     case RN_VALUE_GRADIENT:

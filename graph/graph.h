@@ -21,9 +21,11 @@ typedef int RnValueId; /* index into the graph's values */
 typedef enum
 {
   RN_VALUE_INPUT,      /* written by the host before the program: image, labels, scalars */
-  RN_VALUE_PARAM,      /* RN_PARAM_WEIGHT or _BUFFER of the parameter set */
-  RN_VALUE_PARAM_GRAD, /* gradient of a parameter, in the gradient array; param -1: the whole array */
-  RN_VALUE_MOMENTUM,   /* momentum of a parameter */
+  /* These in the arrays of the parameter set; param -1: the whole array, but of states. */
+  RN_VALUE_PARAM,      /* RN_PARAM_WEIGHT or _BUFFER */
+  RN_VALUE_PARAM_GRAD, /* its gradient */
+  RN_VALUE_STATE,      /* of the optimizer: array .state */
+  RN_VALUE_EMA,        /* its running mean */
   RN_VALUE_ACTIVATION, /* made by a forward op */
   RN_VALUE_GRADIENT,   /* made by a backward op, or by a loss that writes its own gradient */
 } RnValueKind;
@@ -33,7 +35,8 @@ typedef struct
   char *name; /* module path of its op, "backbone.layer1.0.conv1", or "d:" and that for gradients */
   RnTensorDesc desc;
   RnValueKind kind;
-  int param;              /* index in the parameter set, for PARAM and PARAM_GRAD, else -1 */
+  int param;              /* index in the parameter set, for PARAM to EMA, else -1 */
+  int state;              /* number of the array, for STATE */
   gboolean requires_grad; /* set by rn_pass_freeze: a gradient of this value is needed */
   RnValueId gradient;     /* set by rn_pass_gradient: its finished gradient, or RN_NO_VALUE */
   gboolean is_output;     /* read by the host after the program: stays alive to the end */

@@ -1,4 +1,4 @@
-/* params.c: the parameter set: an ordered list of names and shapes, and three flat arrays on a device. */
+/* params.c: the parameter set: an ordered list of names and shapes, and flat arrays on a device. */
 #include "config.h"
 
 #include "graph/params.h"
@@ -9,11 +9,13 @@
 
 struct _RnParamSet
 {
-  GPtrArray *params;               /* of RnParam */
-  GHashTable *by_name;             /* name -> index */
-  RnDevice *device;                /* lent; NULL until rn_param_set_allocate */
-  char *values, *grads, *momentum; /* device memory */
-  gsize value_bytes, grad_bytes;   /* of the arrays, as allocated */
+  GPtrArray *params;                 /* of RnParam */
+  GHashTable *by_name;               /* name -> index */
+  RnDevice *device;                  /* lent; NULL until rn_param_set_allocate */
+  char *values, *ema;                /* device memory, value_bytes each */
+  char *grads;                       /* grad_bytes each */
+  char *states[RN_PARAM_MAX_STATES]; /* likewise */
+  gsize value_bytes, grad_bytes;     /* of the arrays, as allocated */
 };
 
 static void
@@ -45,8 +47,13 @@ free_arrays (RnParamSet *set)
 {
   free_array (set, set->values, set->value_bytes);
   free_array (set, set->grads, set->grad_bytes);
-  free_array (set, set->momentum, set->grad_bytes);
-  set->values = set->grads = set->momentum = NULL;
+  free_array (set, set->ema, set->value_bytes);
+  set->values = set->grads = set->ema = NULL;
+  for (int k = 0; k < RN_PARAM_MAX_STATES; k++)
+    {
+      free_array (set, set->states[k], set->grad_bytes);
+      set->states[k] = NULL;
+    }
 }
 
 void
@@ -203,21 +210,36 @@ allocate_array (RnDevice *device, gsize bytes, const char *what, char **array, G
   return TRUE;
 }
 
-gboolean
-rn_param_set_allocate (RnParamSet *set, RnDevice *device, gboolean training, gboolean momentum,
-                       GError **error)
+static gboolean
+allocate_states (RnParamSet *set, int n_states, GError **error)
 {
-  g_return_val_if_fail (set->device == NULL, FALSE);
+  for (int k = 0; k < n_states; k++)
+    if (!allocate_array (set->device, set->grad_bytes, "the optimizer's state", &set->states[k], error))
+      return FALSE;
+  return TRUE;
+}
+
+gboolean
+rn_param_set_allocate (RnParamSet *set, RnDevice *device, gboolean training, int n_states, GError **error)
+{
+  g_return_val_if_fail (set->device == NULL && n_states >= 0 && n_states <= RN_PARAM_MAX_STATES, FALSE);
   place_params (set);
   set->device = device;
   if (allocate_array (device, set->value_bytes, "parameters", &set->values, error)
-      && (!training || allocate_array (device, set->grad_bytes, "gradients", &set->grads, error))
-      && (!training || !momentum
-          || allocate_array (device, set->grad_bytes, "momentum", &set->momentum, error)))
+      && (!training
+          || (allocate_array (device, set->grad_bytes, "gradients", &set->grads, error)
+              && allocate_states (set, n_states, error))))
     return TRUE;
   free_arrays (set);
   set->device = NULL;
   return FALSE;
+}
+
+gboolean
+rn_param_set_allocate_ema (RnParamSet *set, GError **error)
+{
+  g_return_val_if_fail (set->device != NULL && set->ema == NULL, FALSE);
+  return allocate_array (set->device, set->value_bytes, "the running mean of the weights", &set->ema, error);
 }
 
 void *
@@ -241,15 +263,34 @@ rn_param_set_grad (const RnParamSet *set, int i)
 }
 
 void *
-rn_param_set_momentum (const RnParamSet *set, int i)
+rn_param_set_state (const RnParamSet *set, int state, int i)
 {
-  return grad_address (set, set->momentum, i);
+  g_return_val_if_fail (state >= 0 && state < RN_PARAM_MAX_STATES, NULL);
+  return grad_address (set, set->states[state], i);
+}
+
+void *
+rn_param_set_ema (const RnParamSet *set, int i)
+{
+  return set->ema ? set->ema + rn_param_set_get (set, i)->value_offset : NULL;
+}
+
+void *
+rn_param_set_all_values (const RnParamSet *set)
+{
+  return set->values;
 }
 
 void *
 rn_param_set_all_grads (const RnParamSet *set)
 {
   return set->grads;
+}
+
+void *
+rn_param_set_all_ema (const RnParamSet *set)
+{
+  return set->ema;
 }
 
 gboolean

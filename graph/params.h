@@ -1,6 +1,6 @@
 /*
- * params.h: the parameters and buffers of a model: names, shapes, and the three flat arrays that hold values,
- * gradients and momentum.
+ * params.h: the parameters and buffers of a model: names, shapes, and the flat arrays that hold values,
+ * gradients, the optimizer's states and a running mean of the values.
  *
  * They are shared by all plans. Values live in plain layout (OIHW, vectors) at fixed offsets; every tensor
  * starts on a 64-byte border and the gaps are zero, so that norms and copies may run over the whole array.
@@ -41,7 +41,7 @@ typedef struct
   gboolean is_norm, is_bias; /* for paramwise_cfg */
   RnInit init;
   gsize value_offset; /* bytes in values, from rn_param_set_allocate on */
-  gsize grad_offset;  /* bytes in grads and momentum, likewise; trainable ones only */
+  gsize grad_offset;  /* bytes in grads and states, likewise; trainable ones only */
 } RnParam;
 
 typedef struct _RnParamSet RnParamSet;
@@ -63,28 +63,38 @@ int rn_param_set_find (const RnParamSet *set, const char *name); /* -1 if unknow
 
 /*
  * Numbers of the set. Counts are elements of weights, without buffers; bytes include the 64-byte gaps.
- * Momentum takes rn_param_set_grad_bytes once more.
+ * Each state of the optimizer takes rn_param_set_grad_bytes once more, a running mean
+ * rn_param_set_value_bytes.
  */
 gint64 rn_param_set_n_elements (const RnParamSet *set, gboolean trainable_only);
 int rn_param_set_n_weights (const RnParamSet *set); /* tensors of kind WEIGHT */
 gsize rn_param_set_value_bytes (const RnParamSet *set);
 gsize rn_param_set_grad_bytes (const RnParamSet *set);
 
+/* The most arrays that an optimizer keeps beside the gradients. */
+#define RN_PARAM_MAX_STATES 3
+
 /*
- * Allocates values on @device, and gradients and momentum if @training, all zero. Errors:
- * RN_DEVICE_ERROR_MEMORY.
+ * Allocates values on @device, and gradients and @n_states arrays for the optimizer if @training, all zero.
+ * Errors: RN_DEVICE_ERROR_MEMORY.
  */
-gboolean rn_param_set_allocate (RnParamSet *set, RnDevice *device, gboolean training, gboolean momentum,
+gboolean rn_param_set_allocate (RnParamSet *set, RnDevice *device, gboolean training, int n_states,
                                 GError **error);
+/* Allocates a running mean of all values, zero; after rn_param_set_allocate. */
+gboolean rn_param_set_allocate_ema (RnParamSet *set, GError **error);
 /* Draws the initial values: each tensor from its own stream keyed by (seed, hash of its name), so that order
  * and threads do not matter. */
 gboolean rn_param_set_init (RnParamSet *set, guint64 seed, GError **error);
 
-/* Device addresses; NULL before allocation, or for gradients of frozen tensors. */
+/* Device addresses; NULL before allocation, or for gradients and states of frozen tensors. */
 void *rn_param_set_value (const RnParamSet *set, int i);
 void *rn_param_set_grad (const RnParamSet *set, int i);
-void *rn_param_set_momentum (const RnParamSet *set, int i);
-void *rn_param_set_all_grads (const RnParamSet *set); /* the whole gradient array */
+void *rn_param_set_state (const RnParamSet *set, int state, int i); /* @state: 0 to RN_PARAM_MAX_STATES - 1 */
+void *rn_param_set_ema (const RnParamSet *set, int i);
+/* The whole arrays. */
+void *rn_param_set_all_values (const RnParamSet *set);
+void *rn_param_set_all_grads (const RnParamSet *set);
+void *rn_param_set_all_ema (const RnParamSet *set);
 gboolean rn_param_set_zero_grads (RnParamSet *set, GError **error);
 
 G_END_DECLS

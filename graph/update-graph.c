@@ -4,12 +4,40 @@
 
 #include "graph/update-graph.h"
 
+int
+rn_update_rule_states (const RnUpdateRule *rule, const char *names[RN_PARAM_MAX_STATES])
+{
+  int n = 0;
+
+  if (rule->kind == RN_UPDATE_SGD && rule->momentum)
+    names[n++] = "momentum";
+  if (rule->kind == RN_UPDATE_ADAM)
+    {
+      names[n++] = "exp_avg";
+      names[n++] = "exp_avg_sq";
+      if (rule->amsgrad)
+        names[n++] = "max_exp_avg_sq";
+    }
+  return n;
+}
+
+static RnTensorDesc
+flat (const RnGraph *graph, int i)
+{
+  return rn_desc_vector (RN_F32, rn_desc_elements (&rn_param_set_get (graph->params, i)->desc));
+}
+
+static RnTensorDesc
+whole (gsize bytes)
+{
+  return rn_desc_vector (RN_F32, (gint64) (bytes / sizeof (float)));
+}
+
 static void
 add_stats (RnGraph *graph)
 {
-  gint64 n_floats = (gint64) (rn_param_set_grad_bytes (graph->params) / sizeof (float));
-  RnValueId grads =
-      rn_graph_add_value (graph, "grads", rn_desc_vector (RN_F32, n_floats), RN_VALUE_PARAM_GRAD, -1);
+  RnValueId grads = rn_graph_add_value (graph, "grads", whole (rn_param_set_grad_bytes (graph->params)),
+                                        RN_VALUE_PARAM_GRAD, -1);
   RnValueId stats = rn_graph_add_value (graph, "grad_stats", rn_desc_vector (RN_F32, RN_STATS_COUNT),
                                         RN_VALUE_ACTIVATION, -1);
   RnGraphOp *op = rn_graph_append_op (graph, RN_OP_GRAD_STATS, "grad_stats");
@@ -20,36 +48,95 @@ add_stats (RnGraph *graph)
   rn_graph_mark_output (graph, stats);
 }
 
-static void
-add_sgd (RnGraph *graph, const RnUpdateRule *rule, const RnParamUpdate *update, RnValueId hyper, int i)
-{
-  const RnParam *param = rn_param_set_get (graph->params, i);
-  RnTensorDesc flat = rn_desc_vector (RN_F32, rn_desc_elements (&param->desc));
-  RnGraphOp *op = rn_graph_append_op (graph, RN_OP_SGD, param->name);
+/* SGD and ADAM have gradient, hyper vector and parameter in the same slots, and the states after them. */
+G_STATIC_ASSERT ((int) RN_SGD_GRAD == (int) RN_ADAM_GRAD && (int) RN_SGD_HYPER == (int) RN_ADAM_HYPER);
+G_STATIC_ASSERT ((int) RN_SGD_PARAM == 0 && (int) RN_ADAM_PARAM == 0);
+G_STATIC_ASSERT ((int) RN_SGD_MOMENTUM == 1 && (int) RN_ADAM_EXP_AVG == 1 && (int) RN_ADAM_OUT_COUNT == 4);
 
-  op->args.sgd = (RnSgdArgs){ .group = update->group,
-                              .weight_decay = rule->weight_decay * update->decay_mult,
-                              .dampening = (float) rule->dampening,
-                              .nesterov = rule->nesterov };
-  op->in[RN_SGD_GRAD] = rn_graph_add_value (graph, param->name, flat, RN_VALUE_PARAM_GRAD, i);
+static RnOpArgs
+step_args (const RnUpdateRule *rule, const RnParamUpdate *update)
+{
+  double weight_decay = rule->weight_decay * update->decay_mult;
+
+  if (rule->kind == RN_UPDATE_SGD)
+    return (RnOpArgs){ .sgd = { .group = update->group,
+                                .weight_decay = weight_decay,
+                                .dampening = (float) rule->dampening,
+                                .nesterov = rule->nesterov } };
+  return (RnOpArgs){ .adam = { .group = update->group,
+                               .weight_decay = weight_decay,
+                               .beta2 = rule->beta2,
+                               .eps = rule->eps,
+                               .decoupled = rule->decoupled } };
+}
+
+static void
+add_step (RnGraph *graph, const RnUpdateRule *rule, const RnParamUpdate *update, RnValueId hyper, int i)
+{
+  const char *scope = rn_param_set_get (graph->params, i)->name, *names[RN_PARAM_MAX_STATES];
+  int n_states = rn_update_rule_states (rule, names);
+  RnGraphOp *op = rn_graph_append_op (graph, rule->kind == RN_UPDATE_SGD ? RN_OP_SGD : RN_OP_ADAM, scope);
+
+  op->args = step_args (rule, update);
+  op->in[RN_SGD_GRAD] = rn_graph_add_value (graph, scope, flat (graph, i), RN_VALUE_PARAM_GRAD, i);
   op->in[RN_SGD_HYPER] = hyper;
-  op->out[RN_SGD_PARAM] = rn_graph_add_value (graph, param->name, flat, RN_VALUE_PARAM, i);
-  if (rule->momentum)
-    op->out[RN_SGD_MOMENTUM] = rn_graph_add_value (graph, param->name, flat, RN_VALUE_MOMENTUM, i);
+  op->out[RN_SGD_PARAM] = rn_graph_add_value (graph, scope, flat (graph, i), RN_VALUE_PARAM, i);
+  for (int k = 0; k < n_states; k++)
+    {
+      RnValueId state = rn_graph_add_value (graph, scope, flat (graph, i), RN_VALUE_STATE, i);
+      rn_graph_value (graph, state)->state = k;
+      op->out[1 + k] = state;
+    }
+}
+
+static void
+add_means (RnGraph *graph)
+{
+  RnValueId weights = rn_graph_input (graph, "ema_momentum", rn_desc_vector (RN_F32, 1));
+  RnValueId buffers = rn_graph_input (graph, "ema_momentum_buffers", rn_desc_vector (RN_F32, 1));
+
+  for (int i = 0; i < rn_param_set_size (graph->params); i++)
+    {
+      const RnParam *param = rn_param_set_get (graph->params, i);
+      RnGraphOp *op = rn_graph_append_op (graph, RN_OP_EMA_UPDATE, param->name);
+      op->in[RN_EMA_SRC] = rn_graph_add_value (graph, param->name, flat (graph, i), RN_VALUE_PARAM, i);
+      op->in[RN_EMA_MOMENTUM] = param->kind == RN_PARAM_BUFFER ? buffers : weights;
+      op->out[0] = rn_graph_add_value (graph, param->name, flat (graph, i), RN_VALUE_EMA, i);
+    }
+}
+
+static void
+add_swap (RnGraph *graph)
+{
+  RnTensorDesc desc = whole (rn_param_set_value_bytes (graph->params));
+  RnGraphOp *op = rn_graph_append_op (graph, RN_OP_SWAP, "ema");
+
+  op->out[RN_SWAP_A] = rn_graph_add_value (graph, "values", desc, RN_VALUE_PARAM, -1);
+  op->out[RN_SWAP_B] = rn_graph_add_value (graph, "ema", desc, RN_VALUE_EMA, -1);
 }
 
 RnGraph *
-rn_update_graph_new (RnParamSet *params, const RnUpdateRule *rule, const RnParamUpdate *updates, int n_groups)
+rn_update_graph_new (RnParamSet *params, const RnUpdateSpec *spec, RnUpdateParts *parts)
 {
   static const RnParamUpdate plain = { 0, 1 };
   RnGraph *graph = rn_graph_new (RN_MODE_TRAIN, params);
   RnValueId hyper = rn_graph_input (
-      graph, "hyper", rn_desc_vector (RN_F32, RN_HYPER_COUNT + (gint64) n_groups * RN_GROUP_COUNT));
+      graph, "hyper", rn_desc_vector (RN_F32, RN_HYPER_COUNT + (gint64) spec->n_groups * RN_GROUP_COUNT));
+  RnUpdateParts at;
 
   add_stats (graph);
+  at.step = (int) graph->ops->len;
   for (int i = 0; i < rn_param_set_size (params); i++)
     if (rn_param_set_get (params, i)->trainable)
-      add_sgd (graph, rule, updates != NULL ? &updates[i] : &plain, hyper, i);
-  graph->turn = (int) graph->ops->len;
+      add_step (graph, &spec->rule, spec->updates != NULL ? &spec->updates[i] : &plain, hyper, i);
+  at.ema = (int) graph->ops->len;
+  if (spec->ema)
+    add_means (graph);
+  at.swap = (int) graph->ops->len;
+  if (spec->ema)
+    add_swap (graph);
+  at.end = graph->turn = (int) graph->ops->len;
+  if (parts != NULL)
+    *parts = at;
   return graph;
 }

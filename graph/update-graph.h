@@ -1,5 +1,5 @@
-/* update-graph.h: the update program: statistics of the gradients, then one optimizer op per trainable
- * parameter. */
+/* update-graph.h: the update program: statistics of the gradients, one optimizer op per trainable parameter,
+ * and what keeps a running mean of the weights. */
 #ifndef GRAPH_UPDATE_GRAPH_H
 #define GRAPH_UPDATE_GRAPH_H
 
@@ -7,14 +7,28 @@
 
 G_BEGIN_DECLS
 
-/* What is the same for all parameters and all steps. */
+typedef enum
+{
+  RN_UPDATE_SGD,
+  RN_UPDATE_ADAM,
+} RnUpdateKind;
+
+/* What is the same for all parameters and all steps: see the ops SGD and ADAM. Zeros are plain SGD. */
 typedef struct
 {
+  RnUpdateKind kind;
+  double weight_decay;
+  /* SGD */
   gboolean momentum; /* keep one */
   gboolean nesterov;
   double dampening;
-  double weight_decay;
+  /* ADAM */
+  double beta2, eps;
+  gboolean amsgrad, decoupled;
 } RnUpdateRule;
+
+/* Names of the arrays that the optimizer keeps, as torch.optim has them, in order. Returns how many. */
+int rn_update_rule_states (const RnUpdateRule *rule, const char *names[RN_PARAM_MAX_STATES]);
 
 /* Of one parameter. */
 typedef struct
@@ -23,17 +37,32 @@ typedef struct
   double decay_mult;
 } RnParamUpdate;
 
+typedef struct
+{
+  RnUpdateRule rule;
+  const RnParamUpdate *updates; /* [rn_param_set_size]; NULL: all in group 0, with weight decay as it is */
+  int n_groups;                 /* at least 1 */
+  gboolean ema;                 /* keep a running mean */
+} RnUpdateSpec;
+
+/* Where the parts of the program begin. Statistics are op 0. */
+typedef struct
+{
+  int step;      /* one op a trainable parameter */
+  int ema, swap; /* all parameters and buffers; the exchange of weights and mean, one op */
+  int end;
+} RnUpdateParts;
+
 /*
  * rn_update_graph_new:
  * @params: their order is the order of the ops
- * @updates: [rn_param_set_size], NULL: all in group 0, with weight decay as it is
+ * @parts: (out) (optional)
  *
- * Inputs: "hyper" F32 [RN_HYPER_COUNT + @n_groups * RN_GROUP_COUNT], "norm_type" F32 [1]. Output:
- * "grad_stats" F32 [RN_STATS_COUNT], written by op 0, over all gradients as they lie; ops 1... are the
- * optimizer's.
+ * Inputs: "hyper" F32 [RN_HYPER_COUNT + n_groups * RN_GROUP_COUNT], "norm_type" F32 [1]; with a running mean
+ * "ema_momentum" and "ema_momentum_buffers" F32 [1]. Output: "grad_stats" F32 [RN_STATS_COUNT], over all
+ * gradients as they lie.
  */
-RnGraph *rn_update_graph_new (RnParamSet *params, const RnUpdateRule *rule, const RnParamUpdate *updates,
-                              int n_groups);
+RnGraph *rn_update_graph_new (RnParamSet *params, const RnUpdateSpec *spec, RnUpdateParts *parts);
 
 G_END_DECLS
 

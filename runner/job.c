@@ -290,6 +290,7 @@ rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gbool
   };
   if (training && job->wants != NULL)
     {
+      options.ema = (job->wants->needs & RN_NEEDS_EMA) != 0;
       g_free (job->keep);
       options.passes.keep = job->keep = rn_wants_modules (job->wants);
     }

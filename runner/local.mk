@@ -56,6 +56,7 @@ librunner_internal_la_SOURCES += \
   runner/metrics.c \
   runner/moving-mean.c runner/moving-mean.h \
   runner/optimizer.c runner/optimizer.h \
+  runner/programs-step.c runner/task-tensors.c runner/task-tensors.h \
   runner/param-io.c runner/param-io.h \
   runner/place.c runner/place.h \
   runner/new-hook.c runner/new-hook.h \
@@ -67,6 +68,7 @@ librunner_internal_la_SOURCES += \
   runner/resume.c \
   runner/run-log.c runner/run-log.h \
   runner/runner-private.h runner/runner.c runner/runner.h \
+  runner/schedule-preview.c runner/schedule-preview.h \
   runner/safetensors-format.h runner/safetensors-writer.c runner/safetensors.c runner/safetensors.h \
   runner/task.h \
   runner/times.h \

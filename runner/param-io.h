@@ -1,4 +1,4 @@
-/* param-io.h: parameters of a model to checkpoint files, and momentum back; weights are read by
+/* param-io.h: the arrays of a parameter set to checkpoint files, and back; weights are read by
  * weights/load.h. */
 #ifndef RUNNER_PARAM_IO_H
 #define RUNNER_PARAM_IO_H
@@ -8,15 +8,30 @@
 
 G_BEGIN_DECLS
 
-/* Adds all parameters and buffers under their names, and momentum under "momentum/NAME" if @with_momentum.
- * @params and @device are lent. */
-void rn_params_add_to (RnParamSet *params, RnDevice *device, gboolean with_momentum,
+typedef enum
+{
+  RN_ARRAY_VALUES, /* all parameters and buffers */
+  RN_ARRAY_EMA,    /* likewise */
+  RN_ARRAY_GRADS,  /* trainable parameters */
+  RN_ARRAY_STATE,  /* likewise; this and the next ones: state 0, 1, ... of the optimizer */
+} RnParamArray;
+
+/* Adds the tensors of an array as @prefix and their names ("momentum/NAME"; @prefix may be empty). Nothing if
+ * the set has no such array. @params and @device are lent. */
+void rn_params_add_to (RnParamSet *params, RnDevice *device, RnParamArray array, const char *prefix,
                        RnSafetensorsWriter *writer);
 
-/* The momentum of all trainable parameters. *@found is FALSE, and nothing is changed, when the file has none.
+/*
+ * rn_params_load:
+ * @first: of @n arrays
+ * @prefixes: [n]
+ *
+ * Reads these arrays. *@found is FALSE, and nothing is changed, when the set lacks them or the file has no
+ * tensor of one of them. An array that is there in part is an error: RN_CHECKPOINT_ERROR_MISMATCH.
  */
-gboolean rn_params_load_momentum (RnParamSet *params, RnDevice *device, const RnSafetensors *file,
-                                  gboolean *found, GError **error);
+gboolean rn_params_load (RnParamSet *params, RnDevice *device, RnParamArray first, int n,
+                         const char *const *prefixes, const RnSafetensors *file, gboolean *found,
+                         GError **error);
 
 G_END_DECLS
 

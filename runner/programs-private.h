@@ -36,6 +36,7 @@ struct _RnPrograms
   GPtrArray *cache;                /* of RnProgram */
   guint64 clock;
   RnPlan *update_plan;
+  RnUpdateParts update_parts;
   RnExecutor *update;
 
   gboolean planned, reserved;

@@ -112,7 +112,8 @@ rn_programs_forward (RnPrograms *p, const RnBatch *batch, RnMode mode, float gra
   p->current = NULL;
   RnShape shape = { mode, batch->n, batch->height, batch->width };
   RnProgram *program = rn_programs_prepare (p, shape, error);
-  if (!program || !check_targets (program, batch, error) || !rn_programs_copy_batch (p, program, batch, grad_scale, error)
+  if (!program || !check_targets (program, batch, error)
+      || !rn_programs_copy_batch (p, program, batch, grad_scale, error)
       || !rn_executor_run (program->executor, 0, program->plan->graph->turn, error)
       || !read_losses (p, program, error))
     return FALSE;
@@ -183,21 +184,61 @@ rn_programs_grad_stats (RnPrograms *p, double norm_type, double *norm, double *m
   return TRUE;
 }
 
+/* The part of the arithmetic that depends on the step only is done in double, as torch.optim does it. */
+static void
+fill_hyper (const RnPrograms *p, const RnUpdate *update, float *hyper)
+{
+  const RnUpdateRule *rule = &p->options.rule;
+  double t = (double) (update->n_steps + 1), bias1 = 1, bias2 = 1;
+
+  if (rule->kind == RN_UPDATE_ADAM)
+    {
+      bias1 = 1 - pow (update->momentum, t);
+      bias2 = 1 - pow (rule->beta2, t);
+    }
+  hyper[RN_HYPER_MOMENTUM] = (float) update->momentum;
+  hyper[RN_HYPER_TAKE] = (float) (1 - update->momentum);
+  hyper[RN_HYPER_BIAS2] = (float) sqrt (bias2);
+  hyper[RN_HYPER_GRAD_MULTIPLIER] = (float) update->grad_multiplier;
+  hyper[RN_HYPER_CLIP_VALUE] = (float) update->clip_value;
+  hyper[RN_HYPER_FIRST] = update->n_steps == 0 ? 1.0f : 0.0f;
+  for (guint i = 0; i < p->lr_mults->len; i++)
+    {
+      float *group = hyper + RN_HYPER_COUNT + i * RN_GROUP_COUNT;
+      group[RN_GROUP_LR] = (float) update->lrs[i];
+      group[RN_GROUP_STEP_SIZE] = (float) (update->lrs[i] / bias1);
+    }
+}
+
 gboolean
 rn_programs_update (RnPrograms *p, const RnUpdate *update, GError **error)
 {
   gsize n = RN_HYPER_COUNT + (gsize) p->lr_mults->len * RN_GROUP_COUNT;
-  g_autofree float *hyper = g_new0 (float, n);
+  g_autofree float *hyper = g_new (float, n);
 
-  hyper[RN_HYPER_MOMENTUM] = (float) update->momentum;
-  hyper[RN_HYPER_GRAD_MULTIPLIER] = (float) update->grad_multiplier;
-  hyper[RN_HYPER_CLIP_VALUE] = (float) update->clip_value;
-  hyper[RN_HYPER_FIRST] = update->first ? 1 : 0;
-  for (guint i = 0; i < p->lr_mults->len; i++)
-    hyper[RN_HYPER_COUNT + i * RN_GROUP_COUNT + RN_GROUP_LR] = (float) update->lrs[i];
+  fill_hyper (p, update, hyper);
   p->current = NULL;
   return copy_to_update (p, "hyper", hyper, n * sizeof *hyper, error)
-         && rn_executor_run (p->update, 1, (int) p->update_plan->graph->ops->len, error);
+         && rn_executor_run (p->update, p->update_parts.step, p->update_parts.ema, error);
+}
+
+gboolean
+rn_programs_update_ema (RnPrograms *p, double momentum, gboolean with_buffers, GError **error)
+{
+  float weights = (float) momentum, buffers = with_buffers ? weights : 1;
+
+  g_return_val_if_fail (p->options.ema, FALSE);
+  p->current = NULL;
+  return copy_to_update (p, "ema_momentum", &weights, sizeof weights, error)
+         && copy_to_update (p, "ema_momentum_buffers", &buffers, sizeof buffers, error)
+         && rn_executor_run (p->update, p->update_parts.ema, p->update_parts.swap, error);
+}
+
+gboolean
+rn_programs_swap_ema (RnPrograms *p, GError **error)
+{
+  g_return_val_if_fail (p->options.ema, FALSE);
+  return rn_executor_run (p->update, p->update_parts.swap, p->update_parts.end, error);
 }
 
 /* ---- inference ---- */

@@ -198,6 +198,12 @@ rn_programs_model (RnPrograms *p)
   return p->model;
 }
 
+const RnUpdateRule *
+rn_programs_rule (RnPrograms *p)
+{
+  return &p->options.rule;
+}
+
 RnDevice *
 rn_programs_device (RnPrograms *p)
 {
@@ -242,16 +248,24 @@ plan_update (RnPrograms *p, GError **error)
 
   for (int i = 0; i < n; i++)
     if (rn_param_set_get (p->params, i)->trainable)
-      updates[i] = (RnParamUpdate){ (int) find_group (p, p->multipliers[i].lr_mult),
-                                    p->multipliers[i].decay_mult };
+      updates[i] =
+          (RnParamUpdate){ (int) find_group (p, p->multipliers[i].lr_mult), p->multipliers[i].decay_mult };
   if (p->lr_mults->len == 0) /* all is frozen */
     find_group (p, 1);
-  RnGraph *graph = rn_update_graph_new (p->params, &p->options.rule, updates, (int) p->lr_mults->len);
+  RnUpdateSpec spec = { p->options.rule, updates, (int) p->lr_mults->len, p->options.ema };
+  RnGraph *graph = rn_update_graph_new (p->params, &spec, &p->update_parts);
   p->update_plan = rn_plan_new (graph, p->device, TRUE, error);
   return p->update_plan != NULL;
 }
 
 /* ---- memory ---- */
+
+static int
+n_states (const RnPrograms *p)
+{
+  const char *names[RN_PARAM_MAX_STATES];
+  return rn_update_rule_states (&p->options.rule, names);
+}
 
 static void
 account (RnPrograms *p, const RnPlan *plan, RnShape shape)
@@ -284,11 +298,12 @@ rn_programs_plan (RnPrograms *p, RnProgress progress, gpointer user_data, GError
         return FALSE;
       account (p, p->update_plan, p->memory.worst);
       p->memory.grad_bytes = rn_param_set_grad_bytes (p->params);
-      p->memory.momentum_bytes = p->options.rule.momentum ? p->memory.grad_bytes : 0;
+      p->memory.state_bytes = (gsize) n_states (p) * p->memory.grad_bytes;
+      p->memory.ema_bytes = p->options.ema ? rn_param_set_value_bytes (p->params) : 0;
     }
   p->memory.param_bytes = rn_param_set_value_bytes (p->params);
-  p->memory.total_bytes =
-      p->memory.param_bytes + p->memory.grad_bytes + p->memory.momentum_bytes + p->memory.arena_bytes;
+  p->memory.total_bytes = p->memory.param_bytes + p->memory.grad_bytes + p->memory.state_bytes
+                          + p->memory.ema_bytes + p->memory.arena_bytes;
   p->planned = TRUE;
   return TRUE;
 }
@@ -339,7 +354,8 @@ rn_programs_reserve (RnPrograms *p, GError **error)
     return FALSE;
   if (!check_available (p, error))
     return FALSE;
-  if (!rn_param_set_allocate (p->params, p->device, p->options.training, p->options.rule.momentum, error)
+  if (!rn_param_set_allocate (p->params, p->device, p->options.training, n_states (p), error)
+      || (p->options.training && p->options.ema && !rn_param_set_allocate_ema (p->params, error))
       || !reserve_arena (p, error))
     return FALSE;
   if (p->update_plan)

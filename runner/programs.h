@@ -27,7 +27,8 @@ typedef struct
 typedef struct
 {
   gboolean training; /* gradients, backward and update */
-  RnUpdateRule rule;
+  RnUpdateRule rule; /* of the optimizer */
+  gboolean ema;      /* keep a running mean of parameters and buffers */
   RnPassOptions passes;
   int plan_cache; /* plans kept, at least 1 */
   gboolean check; /* executors compare what is written with the plan: slow */
@@ -45,6 +46,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnPrograms, rn_programs_free)
 RnModel *rn_programs_model (RnPrograms *programs);
 RnDevice *rn_programs_device (RnPrograms *programs);
 RnParamSet *rn_programs_params (RnPrograms *programs);
+const RnUpdateRule *rn_programs_rule (RnPrograms *programs);
 
 /* Of one parameter, by paramwise_cfg. */
 typedef struct
@@ -69,7 +71,8 @@ gboolean rn_programs_plan (RnPrograms *programs, RnProgress progress, gpointer u
 
 typedef struct
 {
-  gsize param_bytes, grad_bytes, momentum_bytes; /* static; param_bytes includes buffers */
+  gsize param_bytes, grad_bytes, state_bytes, ema_bytes; /* static; param_bytes includes buffers, state_bytes
+                                                            is the optimizer's */
   gsize arena_bytes;
   gsize live_bound_bytes; /* of the shape that needs the largest arena */
   gsize workspace_bytes;  /* the largest of one op */
@@ -79,9 +82,19 @@ typedef struct
 
 RnMemory rn_programs_memory (RnPrograms *programs);
 
-/* Allocates parameters, gradients, momentum and the arena, and touches every page. Plans first if that was
- * not done. RN_DEVICE_ERROR_MEMORY. */
+/* Allocates parameters, gradients, the optimizer's state and the arena, and touches every page. Plans first
+ * if that was not done. RN_DEVICE_ERROR_MEMORY. */
 gboolean rn_programs_reserve (RnPrograms *programs, GError **error);
+
+typedef struct
+{
+  char *
+      *unreached_params; /* trainable ones that no op of the backward part writes a gradient of; NULL-ended */
+  gboolean has_live_batch_norm; /* some batch norm takes its statistics from the batch */
+} RnStepFacts;
+
+/* Of a run with training shapes. @facts: (out), the list (transfer full). */
+gboolean rn_programs_describe_step (RnPrograms *programs, RnStepFacts *facts, GError **error);
 
 /* The plan of a shape, made if it is not there. Lent until the next call. */
 const RnPlan *rn_programs_get_plan (RnPrograms *programs, RnShape shape, GError **error);
@@ -94,8 +107,8 @@ gboolean rn_programs_forward (RnPrograms *programs, const RnBatch *batch, RnMode
                               GError **error);
 /* The loss of the last forward: one of rn_model_loss_names, or "loss", their sum. NAN for other names. */
 float rn_programs_loss (RnPrograms *programs, const char *name);
-/* Does the model have this module, with an output of its own? Says which name is near. The first of the shapes
- * of rn_programs_new was one of RN_MODE_TRAIN. */
+/* Does the model have this module, with an output of its own? Says which name is near. The first of the
+ * shapes of rn_programs_new was one of RN_MODE_TRAIN. */
 gboolean rn_programs_check_module (RnPrograms *programs, const char *module, GError **error);
 /*
  * The output of a module that is in options.passes.keep, after rn_programs_forward (RN_MODE_TRAIN) and before
@@ -125,14 +138,21 @@ gboolean rn_programs_grad_stats (RnPrograms *programs, double norm_type, double 
 
 typedef struct
 {
-  const double *lrs; /* [groups] */
-  double momentum;
+  const double *lrs;      /* [groups] */
+  double momentum;        /* of SGD; beta1 of Adam */
   double grad_multiplier; /* clip coefficient over loss scale */
   double clip_value;      /* limit of each gradient after that; 0: none */
-  gboolean first;         /* no step was done yet: momentum starts as the gradient */
+  gint64 n_steps;         /* that made the optimizer's state; 0: it has none yet */
 } RnUpdate;
 
 gboolean rn_programs_update (RnPrograms *programs, const RnUpdate *update, GError **error);
+
+/* Options.ema: mean += @momentum * (weights - mean); buffers likewise if @with_buffers, else copied. A
+ * momentum of 1 copies all. */
+gboolean rn_programs_update_ema (RnPrograms *programs, double momentum, gboolean with_buffers,
+                                 GError **error);
+/* Options.ema: weights and buffers change places with their mean. */
+gboolean rn_programs_swap_ema (RnPrograms *programs, GError **error);
 
 /*
  * Inference: detections of every image of @batch, in pixels of the original image. @detections: [batch->n]

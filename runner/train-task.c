@@ -6,8 +6,7 @@
 #include "runner/base/error.h"
 #include "runner/draw/show.h"
 #include "runner/evaluate.h"
-#include "runner/param-io.h"
-#include "runner/weights/load.h"
+#include "runner/task-tensors.h"
 
 #ifdef __GLIBC__
   #include <malloc.h>
@@ -20,6 +19,8 @@ typedef struct
   RnLoader *data[RN_TASK_N_DATA]; /* RN_TASK_VAL: NULL without validation losses */
   RnLoader *val;                  /* of evaluations; or NULL */
   GArray *params;                 /* of RnTaskParam */
+  gint64 n_steps;                 /* that made the optimizer's state */
+  RnStepFacts facts;
 } TrainTask;
 
 static void
@@ -79,14 +80,31 @@ grad_stats (RnTask *task, double norm_type, RnGradStats *stats, GError **error)
 static gboolean
 update (RnTask *task, const RnTaskUpdate *step, GError **error)
 {
+  TrainTask *self = (TrainTask *) task;
+  gint64 n_steps = step->is_first ? 0 : self->n_steps;
   RnUpdate update = {
     .lrs = step->lrs,
     .momentum = step->momentum,
     .grad_multiplier = step->grad_multiplier,
     .clip_value = step->clip_value,
-    .first = step->is_first,
+    .n_steps = n_steps,
   };
-  return rn_programs_update (programs (task), &update, error);
+  if (!rn_programs_update (programs (task), &update, error))
+    return FALSE;
+  self->n_steps = n_steps + 1;
+  return TRUE;
+}
+
+static gboolean
+update_ema (RnTask *task, double momentum, gboolean with_buffers, GError **error)
+{
+  return rn_programs_update_ema (programs (task), momentum, with_buffers, error);
+}
+
+static gboolean
+swap_ema (RnTask *task, GError **error)
+{
+  return rn_programs_swap_ema (programs (task), error);
 }
 
 /* ---- Looking inside ---- */
@@ -104,6 +122,12 @@ empty_cache (RnTask *task)
 #ifdef __GLIBC__
   malloc_trim (0);
 #endif
+}
+
+static char **
+unreached_params (RnTask *task)
+{
+  return g_strdupv (((TrainTask *) task)->facts.unreached_params);
 }
 
 static gboolean
@@ -258,29 +282,22 @@ draw_image (RnTask *task, gint64 index, double min_score, const char *path, GErr
 static void
 add_tensors (RnTask *task, RnSafetensorsWriter *writer, guint what)
 {
-  rn_params_add_to (rn_programs_params (programs (task)), rn_programs_device (programs (task)),
-                    (what & RN_TENSORS_OPTIMIZER) != 0, writer);
+  rn_task_tensors_add (programs (task), ((TrainTask *) task)->n_steps, what, writer);
 }
 
 static gboolean
 load_tensors (RnTask *task, const RnSafetensors *file, guint *found, GError **error)
 {
-  gboolean has_optimizer;
-  RnParamSet *params = rn_programs_params (programs (task));
-  RnDevice *device = rn_programs_device (programs (task));
-  g_autoptr (RnWeights) weights = rn_weights_from_safetensors (file, error);
-  if (weights == NULL || !rn_job_load_weights (((TrainTask *) task)->job, weights, error)
-      || !rn_params_load_momentum (params, device, file, &has_optimizer, error))
-    return FALSE;
-  *found = has_optimizer ? RN_TENSORS_OPTIMIZER : 0;
-  return TRUE;
+  TrainTask *self = (TrainTask *) task;
+  return rn_task_tensors_load (self->job, file, &self->n_steps, found, error);
 }
 
 #define COMMON_VTBL                                                                                         \
   .seek = seek, .next = next, .release = release, .forward = forward, .loss = loss, .backward = backward,   \
   .zero_grads = zero_grads, .grad_stats = grad_stats, .update = update, .read_activation = read_activation, \
   .read_param = read_param, .read_grad = read_grad, .write_grad = write_grad, .add_tensors = add_tensors,   \
-  .load_tensors = load_tensors, .find_non_finite = find_non_finite, .empty_cache = empty_cache
+  .load_tensors = load_tensors, .find_non_finite = find_non_finite, .empty_cache = empty_cache,             \
+  .update_ema = update_ema, .swap_ema = swap_ema, .unreached_params = unreached_params
 
 static const RnTaskVtbl vtbl = { COMMON_VTBL };
 static const RnTaskVtbl vtbl_with_evaluation = { COMMON_VTBL, .evaluate = evaluate, .draw = draw_image };
@@ -317,7 +334,8 @@ rn_train_task_new (RnJob *job, GError **error)
 
   self->job = job;
   self->params = describe_params (rn_programs_params (job->programs));
-  if (!open_loader (job, RN_SPLIT_TRAIN, &self->data[RN_TASK_TRAIN], error)
+  if (!rn_programs_describe_step (job->programs, &self->facts, error)
+      || !open_loader (job, RN_SPLIT_TRAIN, &self->data[RN_TASK_TRAIN], error)
       || !open_loader (job, RN_SPLIT_VAL_LOSS, &self->data[RN_TASK_VAL], error)
       || !open_loader (job, RN_SPLIT_VAL, &self->val, error))
     {
@@ -338,6 +356,7 @@ rn_train_task_new (RnJob *job, GError **error)
   task->n_groups = rn_programs_groups (job->programs, &task->lr_mults);
   task->params = (const RnTaskParam *) (gconstpointer) self->params->data;
   task->n_params = self->params->len;
+  task->has_live_batch_norm = self->facts.has_live_batch_norm;
   return task;
 }
 
@@ -352,6 +371,7 @@ rn_train_task_free (RnTask *task)
     g_clear_pointer (&self->data[i], rn_loader_free);
   g_clear_pointer (&self->val, rn_loader_free);
   g_array_unref (self->params);
+  g_strfreev (self->facts.unreached_params);
   g_free (self);
 }
 

@@ -89,14 +89,14 @@ check_memory (RnTraining *training, GError **error)
   gsize loader_bytes = rn_train_task_loader_bytes (training->task);
   guint64 needed = (guint64) memory.total_bytes + loader_bytes, available = rn_available_memory ();
   g_autofree char *params = rn_size_format (memory.param_bytes), *grads = rn_size_format (memory.grad_bytes);
-  g_autofree char *momentum = rn_size_format (memory.momentum_bytes),
+  g_autofree char *state = rn_size_format (memory.state_bytes),
                   *arena = rn_size_format (memory.arena_bytes);
   g_autofree char *loaders = rn_size_format (loader_bytes), *total = rn_size_format (needed);
   g_autofree char *free_text = available == G_MAXUINT64 ? g_strdup ("unknown") : rn_size_format (available);
 
-  g_message ("memory: parameters %s, gradients %s, momentum %s, arena %s (worst shape: batch %d, %dx%d), "
+  g_message ("memory: parameters %s, gradients %s, optimizer state %s, arena %s (worst shape: batch %d, %dx%d), "
              "loaders %s: %s in all; available: %s",
-             params, grads, momentum, arena, memory.worst.n, memory.worst.height, memory.worst.width, loaders,
+             params, grads, state, arena, memory.worst.n, memory.worst.height, memory.worst.width, loaders,
              total, free_text);
   if (needed <= available)
     return TRUE;
@@ -113,7 +113,8 @@ check_lr (const RnTraining *training)
 {
   double lr = rn_optimizer_lr (training->optimizer);
   double n = (double) training->task->batch_size * (double) rn_iters_of_step (&training->job->config);
-  const RnNode *clip = rn_node_path (training->job->root, "optimizer_config.grad_clip");
+  const RnNode *hook = rn_optimizer_hook_config (&training->job->config);
+  const RnNode *clip = hook != NULL ? rn_node_get (hook, "grad_clip") : NULL;
 
   if (lr == 0)
     g_warning ("optimizer.lr is 0: the weights will stay as they are");

@@ -72,11 +72,11 @@ peak_resident_bytes (void)
 
 /* One training step, with the time of its phases. */
 static gboolean
-run_step (RnPrograms *programs, const RnBatch *batch, gboolean first, double phase[N_PHASES], GError **error)
+run_step (RnPrograms *programs, const RnBatch *batch, gint64 n_steps, double phase[N_PHASES], GError **error)
 {
   static const double lrs[] = { BENCH_LR };
   double norm, max_abs;
-  RnUpdate update = { .lrs = lrs, .momentum = 0.9, .grad_multiplier = 1, .first = first };
+  RnUpdate update = { .lrs = lrs, .momentum = 0.9, .grad_multiplier = 1, .n_steps = n_steps };
   double t0 = seconds ();
   if (!rn_programs_zero_grads (programs, error)
       || !rn_programs_forward (programs, batch, RN_MODE_TRAIN, 1, error))
@@ -113,7 +113,7 @@ time_steps (RnJob *job, int warmup, int iters, Timings *t, GError **error)
   for (int i = 0; i < warmup + iters; i++)
     {
       double phase[N_PHASES], total = 0;
-      if (!run_step (job->programs, batch, i == 0, phase, error))
+      if (!run_step (job->programs, batch, i, phase, error))
         return FALSE;
       float loss = rn_programs_loss (job->programs, "loss");
       if (i == 0)

@@ -79,7 +79,9 @@ print_text (RnJob *job, const RnPlan *plan)
   g_print ("                           MiB\n");
   g_print ("parameters, buffers   %8.1f\n", (double) m.param_bytes / MIB);
   g_print ("gradients             %8.1f\n", (double) m.grad_bytes / MIB);
-  g_print ("momentum              %8.1f\n", (double) m.momentum_bytes / MIB);
+  g_print ("optimizer state       %8.1f\n", (double) m.state_bytes / MIB);
+  if (m.ema_bytes > 0)
+    g_print ("mean of the weights   %8.1f\n", (double) m.ema_bytes / MIB);
   g_print ("arena                 %8.1f   activations, gradients and workspaces at fixed offsets; no "
            "placement needs less than %.1f\n",
            (double) m.arena_bytes / MIB, (double) m.live_bound_bytes / MIB);
@@ -142,7 +144,7 @@ print_json (RnJob *job, const RnPlan *plan)
   rn_json_add_int (builder, "trainable_params", rn_param_set_n_elements (params, TRUE));
   rn_json_add_int (builder, "param_tensors", rn_param_set_n_weights (params));
   rn_json_add_int (builder, "macs_per_image", plan->macs / m.worst.n);
-  rn_json_add_int (builder, "static_bytes", (gint64) (m.param_bytes + m.grad_bytes + m.momentum_bytes));
+  rn_json_add_int (builder, "static_bytes", (gint64) (m.total_bytes - m.arena_bytes));
   rn_json_add_int (builder, "arena_bytes", (gint64) m.arena_bytes);
   rn_json_add_int (builder, "live_bound_bytes", (gint64) m.live_bound_bytes);
   rn_json_add_int (builder, "workspace_bytes", (gint64) m.workspace_bytes);

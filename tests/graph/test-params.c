@@ -95,7 +95,7 @@ test_places (void)
     {
       g_assert_true ((char *) rn_param_set_value (set, i) == values + value_at[i]);
       g_assert_true (rn_param_set_grad (set, i) == (grad_at[i] < 0 ? NULL : grads + grad_at[i]));
-      g_assert_true ((rn_param_set_momentum (set, i) != NULL) == (grad_at[i] >= 0));
+      g_assert_true ((rn_param_set_state (set, 0, i) != NULL) == (grad_at[i] >= 0));
     }
   g_assert_cmpuint ((guintptr) values % 64, ==, 0);
   g_assert_cmpuint ((guintptr) grads % 64, ==, 0);
@@ -113,7 +113,7 @@ test_gaps (void)
   const float *values = rn_param_set_value (set, 0);
   for (int k = 1; k < 16; k++)
     g_assert_cmpfloat (values[k], ==, 0);
-  g_assert_null (rn_param_set_momentum (set, 0));
+  g_assert_null (rn_param_set_state (set, 0, 0));
 
   float *grads = rn_param_set_all_grads (set);
   gsize n = rn_param_set_grad_bytes (set) / sizeof (float);
@@ -136,7 +136,7 @@ test_without_training (void)
   allocate (set, device, FALSE, TRUE);
   g_assert_nonnull (rn_param_set_value (set, 4));
   g_assert_null (rn_param_set_all_grads (set));
-  g_assert_null (rn_param_set_momentum (set, 4));
+  g_assert_null (rn_param_set_state (set, 0, 4));
 }
 
 static void

@@ -247,14 +247,14 @@ check_gradients (Test *t, Program *train)
 static void
 check_curve (Test *t, Program *train)
 {
-  const RnUpdateRule rule = { .momentum = TRUE, .weight_decay = 1e-4 };
+  const RnUpdateSpec spec = { .rule = { .momentum = TRUE, .weight_decay = 1e-4 }, .n_groups = 1 };
   const float norm_type = 2;
   float hyper[RN_HYPER_COUNT + RN_GROUP_COUNT] = { [RN_HYPER_MOMENTUM] = 0.9f,
                                                    [RN_HYPER_GRAD_MULTIPLIER] = 1,
                                                    [RN_HYPER_FIRST] = 1,
                                                    [RN_HYPER_COUNT + RN_GROUP_LR] = 1e-4f };
   g_auto (Program) update = { 0 };
-  program_init (&update, rn_update_graph_new (t->model.params, &rule, NULL, 1), t->device);
+  program_init (&update, rn_update_graph_new (t->model.params, &spec, NULL), t->device);
 
   const FixtureLine *line;
   for (guint step = 0; (line = fixture_file_get (t->file, "step", step)); step++)
