@@ -125,11 +125,12 @@ read_position (RnRunner *runner, const RnSafetensors *file, RnCounters *counters
   return TRUE;
 }
 
-/* Keys that say where a run is kept, not what it does. */
+/* Keys that say where a run is kept and how it is taken up, not what it does. */
 static gboolean
 is_about_place (const char *path)
 {
-  return strcmp (path, "work_dir") == 0 || strcmp (path, "resume_from") == 0;
+  return strcmp (path, "work_dir") == 0 || strcmp (path, "resume_from") == 0 || strcmp (path, "resume") == 0
+         || g_str_has_prefix (path, "resume.");
 }
 
 static void
@@ -225,6 +226,7 @@ apply (RnRunner *runner, const RnSafetensors *file, gboolean *is_changed, GError
     return FALSE;
   compare_devices (runner, file);
   compare_configs (runner, file);
+  rn_plugins_compare (rn_safetensors_metadata (file, RN_CHECKPOINT_PLUGINS));
   if (!load_tensors (runner, file, *is_changed, error) || !rn_hook_list_load (runner->hooks, file, error)
       || (!*is_changed && !load_log (runner, file, error)))
     return FALSE;
