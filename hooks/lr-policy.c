@@ -99,7 +99,7 @@ double
 rn_cyclic_policy (const RnCyclicRule *rule, RnProgress progress, double base)
 {
   gint64 length = MAX (progress.end / rule->n_cycles, 1);
-  gint64 n_up = MIN ((gint64) (rule->up_part * (double) length), length - 1);
+  gint64 n_up = (gint64) (rule->up_part * (double) length);
   gint64 cycle = MIN (progress.now / length, rule->n_cycles - 1), now = progress.now - cycle * length;
   double scale = pow (rule->gamma, (double) cycle);
   double peak = base * (1 - scale + rule->ratios[0] * scale);

@@ -4,6 +4,7 @@
 #include "runner/auto-scale-lr.h"
 
 #include "runner/config/schema.h"
+#include "runner/runner.h"
 
 typedef struct
 {
@@ -21,8 +22,9 @@ static const RnKeySpec auto_scale_keys[] = {
 gint64
 rn_iters_of_step (const RnRunConfig *config)
 {
-  const RnNode *node =
-      config->optimizer_config != NULL ? rn_node_get (config->optimizer_config, "cumulative_iters") : NULL;
+  const RnNode *hook = rn_optimizer_hook_config (config);
+  const RnNode *node = hook != NULL ? rn_node_get (hook, "cumulative_iters") : NULL;
+
   return node != NULL && rn_node_kind (node) == RN_NODE_INT ? MAX (rn_node_as_int (node), 1) : 1;
 }
 

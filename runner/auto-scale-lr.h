@@ -8,7 +8,7 @@
 
 G_BEGIN_DECLS
 
-/* Iterations whose gradients make one step: `cumulative_iters` of optimizer_config, or 1. */
+/* Iterations whose gradients make one step: `cumulative_iters` of the optimizer hook, or 1. */
 gint64 rn_iters_of_step (const RnRunConfig *config);
 
 /**

@@ -115,6 +115,18 @@ add_optimizer_hook (RnHookList *list, const RnRunConfig *config, GError **error)
          || rn_hook_list_add (list, config->optimizer_config, "OptimizerHook", NULL, error);
 }
 
+const RnNode *
+rn_optimizer_hook_config (const RnRunConfig *config)
+{
+  const RnNode *customs = config->custom_hooks;
+
+  for (guint i = 0; customs != NULL && rn_node_kind (customs) == RN_NODE_LIST && i < rn_node_size (customs);
+       i++)
+    if (is_optimizer_hook (rn_node_item (customs, i)))
+      return rn_node_item (customs, i);
+  return config->optimizer_config;
+}
+
 static gboolean
 add_if_given (RnHookList *list, const RnNode *config, const char *type, GError **error)
 {
@@ -160,6 +172,18 @@ rn_training_hooks_new (const RnRunConfig *config, gint64 *log_interval, GError *
       || !add_loggers (list, config->log_config, log_interval, error)
       || !add_if_given (list, config->evaluation, "EvalHook", error)
       || !add_list (list, config->custom_hooks, error))
+    return NULL;
+  return g_steal_pointer (&list);
+}
+
+RnHookList *
+rn_schedule_hooks_new (const RnRunConfig *config, GError **error)
+{
+  g_autoptr (RnHookList) list = rn_hook_list_new ();
+
+  if (!add_schedule (list, config->lr_config, "LrUpdaterHook", lr_policies, error)
+      || !add_schedule (list, config->momentum_config, "MomentumUpdaterHook", momentum_policies, error)
+      || !rn_hook_list_add (list, rn_optimizer_hook_config (config), "OptimizerHook", NULL, error))
     return NULL;
   return g_steal_pointer (&list);
 }

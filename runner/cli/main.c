@@ -24,6 +24,7 @@ static const Command commands[] = {
   { "infer", NULL, "detections on photographs, as pictures and as JSON", rn_cmd_infer },
   { "browse", NULL, "pictures of what a training will see, with the anchors of each box", rn_cmd_browse },
   { "report", NULL, "losses, scores, time and memory of runs as a picture", rn_cmd_report },
+  { "schedule", NULL, "learning rate and momentum of a run before it runs", rn_cmd_schedule },
   { "plan", NULL, "the memory of a run, to the byte, before it runs", rn_cmd_plan },
   { "bench", NULL, "time the step on random data", rn_cmd_bench },
   { "config", NULL, "the configuration with bases and changes resolved, and where each value comes from",

@@ -66,6 +66,11 @@ test_factors (void)
   assert_scaled ("auto_scale_lr: {enable: true}\n"
                  "optimizer_config: {type: GradientCumulativeOptimizerHook, cumulative_iters: 4}\n",
                  2, 0.005, "*0.005 = 0.01 * (2 images * 1 process * 4 accumulated iterations) / 16*");
+  /* The hook may stand among the others. */
+  assert_scaled ("auto_scale_lr: {enable: true}\n"
+                 "custom_hooks: [{type: NumClassCheckHook}, {type: GradientCumulativeOptimizerHook, "
+                 "cumulative_iters: 8}]\n",
+                 2, 0.01, "* 8 accumulated iterations) / 16*");
   assert_scaled ("auto_scale_lr: {enable: true}\noptimizer_config: {grad_clip: {max_norm: 35}}\n", 16, 0.01,
                  "*0.01 = 0.01 * (16 images * 1 process * 1 accumulated*");
 }
