@@ -62,7 +62,7 @@ static const Case cases[] = {
   { "mmdet3", "param_scheduler: []\n", CONFIG, 2, { "mine.yaml:4:1: ", "lr_config" } },
   { "max-keep", "checkpoint_config: {max_keep: 3}\n", CONFIG, 2, { "mine.yaml:4:", "\"max_keep_ckpts\"?" } },
   { "head-typo", "model: {bbox_head: {num_clases: 3}}\n", CONFIG, 2, { "mine.yaml:4:", "\"num_classes\"?" } },
-  { "hook", "custom_hooks: [{type: EmaHook}]\n", CONFIG, 2, { "mine.yaml:4:", "There are: CheckpointHook" } },
+  { "hook", "custom_hooks: [{type: EmaHook}]\n", CONFIG, 2, { "mine.yaml:4:", "did you mean \"EMAHook\"?" } },
   { "priority",
     "custom_hooks: [{type: NumClassCheckHook, priority: SUPER}]\n",
     CONFIG,

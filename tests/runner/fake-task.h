@@ -66,7 +66,7 @@ void fake_run_close (FakeRun *run);
 /* Deletes @dir and the files in it. */
 void fake_run_remove (const char *dir);
 
-/* The newest log.json in @dir, its lines but the first. (transfer full) */
+/* The newest log.json in @dir, its lines but those that say what run it is. (transfer full) */
 GPtrArray *fake_run_json_lines (const char *dir);
 /* The same without what depends on the clock and on the process, as "name=value;" with all digits. (transfer
  * full) */
