@@ -60,11 +60,11 @@ after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
     return FALSE;
   return rn_hook_error (
       error,
-      "the loss of iteration %" G_GINT64_FORMAT " is %g; first in %s; images: %s; lr %g, gradients times %g. "
+      "the loss of iteration %" G_GINT64_FORMAT " is %s; first in %s; images: %s; lr %g, gradients times %g. "
       "What usually helps: a smaller optimizer.lr, lr_config.warmup: linear, optimizer_config.grad_clip: "
       "{max_norm: 35}; and a look at these images and their boxes (`runner browse`)",
-      rn_runner_iter (runner) + 1, loss, where != NULL ? where : "no op: it was not to be seen again", images,
-      rn_runner_lr (runner), factor);
+      rn_runner_iter (runner) + 1, isnan (loss) ? "NaN" : "infinite",
+      where != NULL ? where : "no op: it was not to be seen again", images, rn_runner_lr (runner), factor);
 }
 
 RN_HOOK_DEFINE (check_invalid_loss, CheckInvalidLoss, .name = "CheckInvalidLossHook",

@@ -100,7 +100,7 @@ look_at_op (RnPrograms *p, const RnProgram *program, int i, char **where, GError
       *where = g_strdup_printf (
           "%s: %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " values are NaN or infinite after %s%s%s",
           op->scope, found, rn_desc_elements (&rn_graph_value (graph, op->out[s])->desc), text,
-          param != RN_NO_VALUE ? ", whose own parameter has such values: " : "",
+          param != RN_NO_VALUE ? ", whose parameter has such values from a step before: " : "",
           param != RN_NO_VALUE ? rn_param_set_get (p->params, rn_graph_value (graph, param)->param)->name
                                : "");
       return TRUE;

@@ -44,7 +44,7 @@ test_message (void)
   g_assert_false (rn_runner_run (run.runner, &error));
   g_assert_true (g_str_has_prefix (
       error->message,
-      "CheckInvalidLossHook: after_train_iter: the loss of iteration 3 is inf; first in "
+      "CheckInvalidLossHook: after_train_iter: the loss of iteration 3 is infinite; first in "
       "backbone.layer1.0.conv1: 3 of 8 values; images: 000012 (/data/000012.jpg), 000017 (/b.png); "
       "lr 0.0125, gradients times 1. What usually helps: "));
   g_assert_true (
@@ -77,7 +77,7 @@ test_interval (void)
   g_assert_true (run_to (RUN (", interval: 1"), NULL, &message));
   g_assert_true (run_to (RUN (", interval: 9"), infinite_loss, &message));
   g_assert_false (run_to (RUN (", interval: 4"), infinite_loss, &message));
-  g_assert_nonnull (strstr (message, "iteration 4 is inf"));
+  g_assert_nonnull (strstr (message, "iteration 4 is infinite"));
   g_assert_nonnull (strstr (message, "it was not to be seen again")); /* the fake's weights are finite */
 }
 

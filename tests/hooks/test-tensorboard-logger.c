@@ -387,7 +387,8 @@ test_own_reader (void)
     g_assert_cmpstr (text, ==,
                      "val/mAP 4:0.25 8:0.25\nval/AP50 4:0.25 8:0.25\n"
                      "learning_rate 2:0.001 4:0.001 6:0.001 8:0.001\nmomentum 2:0.9 4:0.9 6:0.9 8:0.9\n"
-                     "config/text_summary 0:optimizer: {type: SGD, lr: 0.001, momentum: 0.9}\n");
+                     "config/text_summary 0:optimizer: {type: SGD, lr: 0.001, momentum: 0.9} "
+                     "4:optimizer: {type: SGD, lr: 0.001, momentum: 0.9}\n");
   remove_tree (dir);
 }
 

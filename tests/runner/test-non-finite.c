@@ -139,7 +139,7 @@ test_overflow (Fixture *f, gconstpointer user_data)
   *weight = saved;
   g_assert_nonnull (where);
   g_assert_true (g_str_has_prefix (where, "backbone.layer1.0."));
-  g_assert_null (strstr (where, "own parameter"));
+  g_assert_null (strstr (where, "whose parameter"));
 }
 
 static void
