@@ -20,7 +20,7 @@ links () # FILE: the paths of its links, from here
 commands () # FILE...: "runner train" wherever a text or a block of code has it
 {
   # shellcheck disable=SC2016
-  grep -ohE '(^|`)runner [a-z]+' "$@" | tr -d '`'
+  grep -ohE '(^|`)runner [a-z][a-z-]*' "$@" | tr -d '`'
 }
 
 {

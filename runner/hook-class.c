@@ -9,6 +9,7 @@
 
 #define MAX_INSTANCE (64 << 20) /* bytes; more belongs into memory of the hook's own */
 #define MAX_DESC 4096           /* bytes of a descriptor of any minor version */
+#define DESC_1_0 (G_STRUCT_OFFSET (RnHookDesc, reserved) + 8 * sizeof (gpointer)) /* bytes of the first */
 #define MAX_KEYS 1000
 #define MAX_KEY_DEPTH 8
 
@@ -99,8 +100,7 @@ check_abi (const RnHookDesc *desc, GError **error)
                           "made for hook ABI %u.%u, this program has %u.%u: compile it again with the "
                           "headers of this program",
                           major, minor, RN_HOOK_ABI_MAJOR, RN_HOOK_ABI_MINOR);
-  /* Only minor versions to come will be longer. */
-  if (desc->struct_size < sizeof (RnHookDesc) || desc->struct_size > MAX_DESC
+  if (desc->struct_size < DESC_1_0 || desc->struct_size > MAX_DESC
       || (minor == RN_HOOK_ABI_MINOR && desc->struct_size != sizeof (RnHookDesc)))
     return rn_hook_error (error, "its descriptor has %u bytes, ABI %u.%u has %" G_GSIZE_FORMAT,
                           desc->struct_size, major, minor, sizeof (RnHookDesc));

@@ -50,6 +50,7 @@ static const struct
   { "test_cfg", "model.test_cfg" },
   { "val_evaluator", "evaluation (the key is MMDetection 3's)" },
   { "test_evaluator", "evaluation (the key is MMDetection 3's)" },
+  { "custom_imports", "plugins: [my_hook], with a hook in C: `runner new-hook my_hook`" },
   { "default_hooks", "checkpoint_config, log_config and custom_hooks (the key is MMDetection 3's)" },
 };
 

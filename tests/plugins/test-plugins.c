@@ -306,6 +306,32 @@ test_builtin (void)
   g_assert_cmpuint (n_public, >=, 2);
 }
 
+/* ---- Documentation ---- */
+
+/* Whole files in docs/hooks.md compile, and load. */
+static void
+test_documentation (void)
+{
+  static const char start[] = "```c\n#include <runner/hook.h>", *const names[] = { "CounterHook",
+                                                                                   "functions" };
+  g_autofree char *path = g_test_build_filename (G_TEST_DIST, "docs", "hooks.md", NULL), *text = NULL;
+  const char *block;
+  guint n = 0;
+
+  g_assert_true (g_file_get_contents (path, &text, NULL, NULL));
+  for (block = strstr (text, start); block != NULL; block = strstr (block + 1, start))
+    {
+      g_assert_cmpuint (n, <, G_N_ELEMENTS (names));
+      const char *code = strchr (block, '\n') + 1;
+      g_autofree char *source = g_strndup (code, (gsize) (strstr (code, "```") - code)),
+                      *so = build_text (".", "documented", source);
+      g_auto (Result) result = run_program ("hooks", so, NULL);
+      g_assert_cmpint (result.code, ==, 0);
+      assert_contains (result.err, names[n++]);
+    }
+  g_assert_cmpuint (n, ==, G_N_ELEMENTS (names));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -320,6 +346,7 @@ main (int argc, char **argv)
   g_test_add_func ("/plugins/several", test_several);
   g_test_add_func ("/plugins/cxx", test_cxx);
   g_test_add_func ("/plugins/builtin", test_builtin);
+  g_test_add_func ("/plugins/documentation", test_documentation);
   int status = g_test_run ();
   g_assert_cmpint (chdir ("/"), ==, 0);
   remove_tree (tmp);
