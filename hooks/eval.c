@@ -347,7 +347,9 @@ before_run (RnHook *hook, RnRunner *runner, GError **error)
 
   if (self->owed < 0)
     return TRUE;
-  return evaluate (self, runner, rn_runner_epoch (runner), rn_runner_iter (runner), error);
+  /* A pass may be done whose after_train_epoch is still to come. */
+  gboolean is_pass_done = rn_runner_inner_iter (runner) == rn_runner_epoch_length (runner);
+  return evaluate (self, runner, rn_runner_epoch (runner) + is_pass_done, rn_runner_iter (runner), error);
 }
 
 static gboolean
