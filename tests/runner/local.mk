@@ -19,6 +19,7 @@ check_PROGRAMS += \
   tests/runner/test-runner \
   tests/runner/test-safetensors \
   tests/runner/test-save-faults \
+  tests/runner/test-schedule-preview \
   tests/runner/test-training \
   tests/runner/test-val-loss \
   tests/runner/test-workflow
@@ -56,6 +57,9 @@ tests_runner_test_safetensors_SOURCES = tests/runner/test-safetensors.c
 tests_runner_test_safetensors_LDADD = $(TEST_LIBS)
 tests_runner_test_save_faults_SOURCES = tests/runner/test-save-faults.c $(FAKE_TASK)
 tests_runner_test_save_faults_LDADD = $(TEST_LIBS)
+tests_runner_test_schedule_preview_SOURCES = tests/runner/test-schedule-preview.c \
+  tests/hooks/golden-schedules.h
+tests_runner_test_schedule_preview_LDADD = $(TEST_LIBS)
 tests_runner_test_training_SOURCES = tests/runner/test-training.c tests/tree.c tests/tree.h $(FAKE_TASK)
 tests_runner_test_training_LDADD = $(TEST_LIBS)
 tests_runner_test_val_loss_SOURCES = tests/runner/test-val-loss.c tests/tree.c tests/tree.h
