@@ -66,7 +66,7 @@ open_work_dir (const RnNode *root, const char *timestamp, GError **error)
   if (rn_node_kind (node) != RN_NODE_STRING || *rn_node_as_string (node) == '\0')
     return rn_node_error (node, error, "must be the name of a folder");
   const char *dir = rn_node_as_string (node);
-  if (g_mkdir_with_parents (dir, 0777) != 0)
+  if (g_mkdir_with_parents (dir, 0777) != 0 || access (dir, W_OK | X_OK) != 0)
     return work_dir_error (node, errno, error);
   g_autofree char *log_name = g_strconcat (timestamp, ".log", NULL);
   g_autofree char *log_path = g_build_filename (dir, log_name, NULL),

@@ -1,13 +1,11 @@
 /* What a resume takes and refuses, and that a run that is taken up ends in the same bits. */
 #include "config.h"
 
-#include "runner/base/atomic-file.h"
 #include "runner/base/error.h"
 #include "runner/base/signals.h"
 #include "runner/hook-list.h"
 #include "tests/runner/fake-task.h"
 
-#include <errno.h>
 #include <glib/gstdio.h>
 #include <math.h>
 #include <signal.h>
@@ -241,36 +239,55 @@ test_truncated (void)
   fake_run_close (&third);
 }
 
-static int
-fail_rename (RnAtomicFileStep step, gpointer data)
+static char *
+contents (const char *dir, const char *name, gsize *size)
 {
-  return step == RN_ATOMIC_FILE_RENAME && --*(int *) data < 0 ? ENOSPC : 0;
+  g_autofree char *path = g_build_filename (dir, name, NULL);
+  char *text = NULL;
+  g_assert_true (g_file_get_contents (path, &text, size, NULL));
+  return text;
 }
 
-/* A disk that is full stops the run in the hook's name; what was saved before stays and can be taken up. */
+/* Resumes in @dir; the newest file, iter_4, must be found damaged, and iter_2 be taken. */
 static void
-test_full_disk (void)
+assert_falls_back (const char *yaml, const char *dir)
 {
-  const char *yaml = BY_ITER (6, "checkpoint_config: {interval: 2, max_keep_ckpts: 1}\n");
-  FakeRun first, second;
-  g_autoptr (GError) error = NULL;
-  int n_good = 2; /* the first checkpoint and its list */
+  FakeRun run;
+  fake_run_open (&run, yaml, 100, dir);
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "THIS CHECKPOINT IS LOST*iter_4.safetensors*");
+  fake_run_resume (&run, NULL);
+  g_test_assert_expected_messages ();
+  g_assert_cmpint (rn_runner_iter (run.runner), ==, 2);
+  fake_run_close (&run);
+}
 
-  fake_run_open (&first, yaml, 100, NULL);
-  g_assert_true (rn_runner_init (first.runner, &error));
-  rn_atomic_file_set_fault (fail_rename, &n_good);
-  g_assert_false (rn_runner_run (first.runner, &error));
-  rn_atomic_file_set_fault (NULL, NULL);
-  g_assert_true (g_str_has_prefix (error->message, "CheckpointHook: after_train_iter: "));
-  g_assert_nonnull (strstr (error->message, "iter_4.safetensors"));
-  fake_run_assert_files (first.dir, "iter_2.safetensors latest.safetensors");
+/* Cut anywhere, or with any byte changed, a file is known to be damaged. */
+static void
+test_any_damage (void)
+{
+  const char *yaml = BY_ITER (4, "checkpoint_config: {interval: 2}\n");
+  FakeRun run;
+  gsize size;
 
-  fake_run_open (&second, yaml, 100, first.dir);
-  fake_run_resume (&second, NULL);
-  g_assert_cmpint (rn_runner_iter (second.runner), ==, 2);
-  fake_run_remove (first.dir);
-  fake_run_close (&first);
-  fake_run_close (&second);
+  fake_run_open (&run, yaml, 100, NULL);
+  fake_run_go (&run);
+  g_autofree char *text = contents (run.dir, "iter_4.safetensors", &size);
+  g_autofree char *path = g_build_filename (run.dir, "iter_4.safetensors", NULL);
+  g_assert_cmpuint (size, >, 1000);
+  for (gsize keep = 0; keep < size; keep += keep < 16 || keep + 40 > size ? 1 : 37)
+    {
+      g_assert_true (g_file_set_contents (path, text, (gssize) keep, NULL));
+      assert_falls_back (yaml, run.dir);
+    }
+  for (gsize at = 0; at < size; at += at < 16 || at + 40 > size ? 1 : 37)
+    {
+      text[at] ^= 0x20;
+      g_assert_true (g_file_set_contents (path, text, (gssize) size, NULL));
+      assert_falls_back (yaml, run.dir);
+      text[at] ^= 0x20;
+    }
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
 }
 
 /* ---- What a resume refuses, and what it says ---- */
@@ -362,6 +379,9 @@ typedef struct
 #define COUNTERS(iter, epoch, inner, step) \
   "{\"iter\": " iter ", \"epoch\": " epoch ", \"inner_iter\": " inner ", \"opt_step\": " step "}"
 
+#define SAMPLER(batch, world, length) \
+  "{\"batch_size\": " batch ", \"world_size\": " world ", \"epoch_length\": " length "}"
+
 static void
 test_forged (void)
 {
@@ -380,7 +400,14 @@ test_forged (void)
     { "log/0000/loss", "x", FALSE },
     { "hook/TextLoggerHook", "{\"last_line\": \"soon\"}", TRUE },
     { "hook/TextLoggerHook", "{\"last_line\": {}}", FALSE },
-    { "hook/EvalHook", "{\"best_name\": \"../../best_mAP\", \"best_score\": 1.0}", TRUE },
+    { "hook/EvalHook", "{\"best_names\": \"best_../../mAP\", \"best_scores\": [1.0]}", TRUE },
+    { "sampler", SAMPLER ("2", "1", "10"), TRUE },
+    { "sampler", "{\"batch_size\": 2, \"epoch_length\": 10}", TRUE }, /* of one process */
+    { "sampler", SAMPLER ("0", "1", "10"), FALSE },
+    { "sampler", SAMPLER ("2", "0", "10"), FALSE },
+    { "sampler", SAMPLER ("9223372036854775807", "9223372036854775807", "10"), FALSE },
+    { "sampler", SAMPLER ("2", "1", "0"), FALSE },
+    { "sampler", SAMPLER ("2", "2", "5"), FALSE },
     { "config", "a: [", TRUE }, /* cannot be compared, which is said */
   };
   const char *yaml = BY_ITER (20, "checkpoint_config: {interval: 13, max_keep_ckpts: 1, save_last: false}\n");
@@ -437,6 +464,43 @@ test_changed_config (void)
   fake_run_close (&second);
 }
 
+/* Of lists of hooks and transforms it is the key that is named, or the whole item that came or went. */
+static void
+test_changed_lists (void)
+{
+  FakeRun first, second;
+  const char *messages[] = {
+    "resume: custom_hooks.0.patience: 2 in the checkpoint, 3 now*",
+    "resume: custom_hooks.1: not set in the checkpoint, {type: RaiseHook} now*",
+    "resume: evaluation.dynamic_intervals: [[3, 2]] in the checkpoint, [[3, 1]] now*", "resumed from*"
+  };
+
+  kill_at = -1;
+  fake_run_open (&first,
+                 BY_EPOCH (1, "checkpoint_config: {interval: 1}\n"
+                              "evaluation: {interval: 1, dynamic_intervals: [[3, 2]]}\n"
+                              "custom_hooks: [{type: EarlyStoppingHook, monitor: mAP, patience: 2}]\n"),
+                 3, NULL);
+  first.fake.scores = scores;
+  first.fake.n_scores = 1;
+  fake_run_go (&first);
+  fake_run_open (&second,
+                 BY_EPOCH (1, "checkpoint_config: {interval: 1}\n"
+                              "evaluation: {interval: 1, dynamic_intervals: [[3, 1]]}\n"
+                              "custom_hooks: [{type: EarlyStoppingHook, monitor: mAP, patience: 3}, "
+                              "{type: RaiseHook}]\n"),
+                 3, first.dir);
+  /* In the order of the file. */
+  const int order[] = { 2, 0, 1, 3 };
+  for (gsize i = 0; i < G_N_ELEMENTS (order); i++)
+    g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, messages[order[i]]);
+  fake_run_resume (&second, NULL);
+  g_test_assert_expected_messages ();
+  fake_run_remove (first.dir);
+  fake_run_close (&first);
+  fake_run_close (&second);
+}
+
 /* With nothing to take up a run starts at the beginning; a named file is taken, and what came after it is
  * forgotten. */
 static void
@@ -481,10 +545,11 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/signal", test_signal);
   g_test_add_func ("/runner/signal-in-evaluation", test_signal_in_evaluation);
   g_test_add_func ("/runner/truncated", test_truncated);
-  g_test_add_func ("/runner/full-disk", test_full_disk);
+  g_test_add_func ("/runner/any-damage", test_any_damage);
   g_test_add_func ("/runner/mismatch", test_mismatch);
   g_test_add_func ("/runner/forged", test_forged);
   g_test_add_func ("/runner/changed-config", test_changed_config);
+  g_test_add_func ("/runner/changed-lists", test_changed_lists);
   g_test_add_func ("/runner/which-file", test_which_file);
   return g_test_run ();
 }
