@@ -268,6 +268,8 @@ read_optimizer (const RnJob *job, RnProgramsOptions *options, GError **error)
   if (optimizer == NULL)
     return FALSE;
   options->rule = rn_optimizer_rule (optimizer);
+  if (!rn_node_is_null (job->config.momentum_config)) /* it may rise above 0 */
+    options->rule.momentum = TRUE;
   return TRUE;
 }
 

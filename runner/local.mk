@@ -55,7 +55,8 @@ librunner_internal_la_SOURCES += \
   runner/loop-private.h runner/loop.c \
   runner/metrics.c \
   runner/moving-mean.c runner/moving-mean.h \
-  runner/optimizer.c runner/optimizer.h \
+  runner/optimizer-adam.c runner/optimizer-private.h runner/optimizer-sgd.c runner/optimizer.c \
+  runner/optimizer.h \
   runner/programs-step.c runner/task-tensors.c runner/task-tensors.h \
   runner/param-io.c runner/param-io.h \
   runner/place.c runner/place.h \

@@ -1,9 +1,8 @@
 #include "config.h"
 
-#include "runner/optimizer.h"
+#include "runner/optimizer-private.h"
 
 #include "runner/base/error.h"
-#include "runner/base/registry.h"
 #include "runner/config/schema.h"
 
 #include <string.h>
@@ -15,25 +14,12 @@ typedef struct
   double lr_mult, decay_mult;
 } CustomKey;
 
-typedef struct
-{
-  const RnNode *custom_keys;
-  double bias_lr_mult, bias_decay_mult, norm_decay_mult;
-} ParamwiseConfig;
-
-/* What the keys fill. */
-typedef struct
-{
-  double lr, momentum, dampening, weight_decay;
-  gboolean nesterov;
-  gboolean has_paramwise;
-  ParamwiseConfig paramwise;
-} Sgd;
-
 struct _RnOptimizer
 {
   const RnComponent *component;
-  Sgd *sgd;
+  RnOptimizerBase *base; /* the component's instance */
+  RnUpdateRule rule;
+  double momentum;
   GArray *custom_keys; /* of CustomKey, in the order in which they are tried */
 };
 
@@ -43,17 +29,17 @@ static const RnKeySpec custom_key_keys[] = {
   RN_KEY_END,
 };
 
-static const RnKeySpec paramwise_keys[] = {
-  RN_KEY (ParamwiseConfig, custom_keys, RN_KEY_NODE, "null",
+const RnKeySpec rn_paramwise_keys[] = {
+  RN_KEY (RnParamwiseConfig, custom_keys, RN_KEY_NODE, "null",
           "part of a parameter's name -> {lr_mult, decay_mult}; the longest part wins, and the other rules "
           "do not apply",
           .flags = RN_KEY_NULLABLE),
-  RN_KEY (ParamwiseConfig, bias_lr_mult, RN_KEY_FLOAT, "1.0",
+  RN_KEY (RnParamwiseConfig, bias_lr_mult, RN_KEY_FLOAT, "1.0",
           "factor of the learning rate of biases, norm layers excepted", .min = 0, .max = 1e6),
-  RN_KEY (ParamwiseConfig, bias_decay_mult, RN_KEY_FLOAT, "1.0",
+  RN_KEY (RnParamwiseConfig, bias_decay_mult, RN_KEY_FLOAT, "1.0",
           "factor of the weight decay of biases, norm layers excepted", .min = 0, .max = 1e6),
-  RN_KEY (ParamwiseConfig, norm_decay_mult, RN_KEY_FLOAT, "1.0", "factor of the weight decay of norm layers",
-          .min = 0, .max = 1e6),
+  RN_KEY (RnParamwiseConfig, norm_decay_mult, RN_KEY_FLOAT, "1.0",
+          "factor of the weight decay of norm layers", .min = 0, .max = 1e6),
   { .name = "dwconv_decay_mult", .type = RN_KEY_UNUSED, .help = "no model here has depthwise convolutions" },
   { .name = "dcn_offset_lr_mult",
     .type = RN_KEY_UNUSED,
@@ -62,37 +48,15 @@ static const RnKeySpec paramwise_keys[] = {
   RN_KEY_END,
 };
 
-static const RnKeySpec sgd_keys[] = {
-  RN_KEY (Sgd, lr, RN_KEY_FLOAT, NULL, "learning rate", .min = 0, .max = 1e6, .flags = RN_KEY_REQUIRED),
-  RN_KEY (Sgd, momentum, RN_KEY_FLOAT, "0.0", "factor of the step before", .min = 0, .max = 1),
-  RN_KEY (Sgd, dampening, RN_KEY_FLOAT, "0.0", "part of a gradient that does not enter the momentum",
-          .min = 0, .max = 1),
-  RN_KEY (Sgd, weight_decay, RN_KEY_FLOAT, "0.0", "factor of the weights that is added to their gradients",
-          .min = 0, .max = 1e6),
-  RN_KEY (Sgd, nesterov, RN_KEY_BOOL, "false", "look ahead by one step of momentum"),
-  { .name = "paramwise_cfg",
-    .type = RN_KEY_MAP,
-    .offset = G_STRUCT_OFFSET (Sgd, paramwise),
-    .keys = paramwise_keys,
-    .present = G_STRUCT_OFFSET (Sgd, has_paramwise),
-    .flags = RN_KEY_NULLABLE,
-    .help = "learning rate and weight decay by parameter" },
-  RN_KEY_END,
-};
-
-static const RnComponent sgd_component = {
-  .name = "SGD",
-  .summary = "stochastic gradient descent with momentum (torch.optim.SGD)",
-  .instance_size = sizeof (Sgd),
-  .keys = sgd_keys,
-};
-
 void
 rn_optimizers_register (void)
 {
+  static const RnOptimizerDesc *const all[] = { &rn_optimizer_sgd, &rn_optimizer_adam, &rn_optimizer_adamw };
   RnRegistry *registry = rn_registry_family ("optimizer");
-  if (rn_registry_lookup (registry, sgd_component.name) == NULL)
-    rn_registry_add (registry, &sgd_component, NULL);
+
+  for (gsize i = 0; i < G_N_ELEMENTS (all); i++)
+    if (rn_registry_lookup (registry, all[i]->component.name) == NULL)
+      rn_registry_add (registry, &all[i]->component, NULL);
 }
 
 /* Longest first, then by alphabet, as MMCV sorts them. */
@@ -127,27 +91,35 @@ read_custom_keys (const RnNode *map, GArray *custom_keys, GError **error)
   return TRUE;
 }
 
+static gboolean
+read_parts (RnOptimizer *optimizer, const RnNode *config, GError **error)
+{
+  /* every component of the family is the head of such a descriptor */
+  const RnOptimizerDesc *desc = (const RnOptimizerDesc *) (gconstpointer) optimizer->component;
+  const RnOptimizerBase *base = optimizer->base;
+
+  if (!desc->read (base, config, &optimizer->rule, &optimizer->momentum, error))
+    return FALSE;
+  optimizer->rule.weight_decay = base->weight_decay;
+  return !base->has_paramwise
+         || read_custom_keys (base->paramwise.custom_keys, optimizer->custom_keys, error);
+}
+
 RnOptimizer *
 rn_optimizer_new (const RnNode *config, GError **error)
 {
   rn_optimizers_register ();
   const RnComponent *component;
-  Sgd *sgd = rn_component_new (rn_registry_family ("optimizer"), config, NULL, NULL, &component, error);
-  if (sgd == NULL)
+  RnOptimizerBase *base =
+      rn_component_new (rn_registry_family ("optimizer"), config, NULL, NULL, &component, error);
+  if (base == NULL)
     return NULL;
 
   g_autoptr (RnOptimizer) optimizer = g_new0 (RnOptimizer, 1);
   optimizer->component = component;
-  optimizer->sgd = sgd;
+  optimizer->base = base;
   optimizer->custom_keys = g_array_new (FALSE, FALSE, sizeof (CustomKey));
-  if (sgd->nesterov && (sgd->momentum == 0 || sgd->dampening != 0))
-    {
-      rn_node_error (config, error, "nesterov needs a momentum, and no dampening");
-      return NULL;
-    }
-  if (sgd->has_paramwise && !read_custom_keys (sgd->paramwise.custom_keys, optimizer->custom_keys, error))
-    return NULL;
-  return g_steal_pointer (&optimizer);
+  return read_parts (optimizer, config, error) ? g_steal_pointer (&optimizer) : NULL;
 }
 
 void
@@ -156,45 +128,41 @@ rn_optimizer_free (RnOptimizer *optimizer)
   if (optimizer == NULL)
     return;
   g_array_unref (optimizer->custom_keys);
-  rn_component_free (optimizer->component, optimizer->sgd);
+  rn_component_free (optimizer->component, optimizer->base);
   g_free (optimizer);
 }
 
 double
 rn_optimizer_lr (const RnOptimizer *optimizer)
 {
-  return optimizer->sgd->lr;
+  return optimizer->base->lr;
 }
 
 void
 rn_optimizer_scale_lr (RnOptimizer *optimizer, double factor)
 {
-  optimizer->sgd->lr *= factor;
+  optimizer->base->lr *= factor;
 }
 
 double
 rn_optimizer_momentum (const RnOptimizer *optimizer)
 {
-  return optimizer->sgd->momentum;
+  return optimizer->momentum;
 }
 
 RnUpdateRule
 rn_optimizer_rule (const RnOptimizer *optimizer)
 {
-  const Sgd *sgd = optimizer->sgd;
-  return (RnUpdateRule){ .momentum = sgd->momentum != 0,
-                         .nesterov = sgd->nesterov,
-                         .dampening = sgd->dampening,
-                         .weight_decay = sgd->weight_decay };
+  return optimizer->rule;
 }
 
 RnParamMultipliers
 rn_optimizer_multipliers (const RnOptimizer *optimizer, const RnParam *param)
 {
   RnParamMultipliers multipliers = { 1, 1 };
-  const ParamwiseConfig *paramwise = &optimizer->sgd->paramwise;
+  const RnParamwiseConfig *paramwise = &optimizer->base->paramwise;
 
-  if (!optimizer->sgd->has_paramwise)
+  if (!optimizer->base->has_paramwise)
     return multipliers;
   for (guint i = 0; i < optimizer->custom_keys->len; i++)
     {

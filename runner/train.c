@@ -118,6 +118,8 @@ check_lr (const RnTraining *training)
 
   if (lr == 0)
     g_warning ("optimizer.lr is 0: the weights will stay as they are");
+  if (rn_optimizer_rule (training->optimizer).kind != RN_UPDATE_SGD) /* Adam's means something else */
+    return;
   if (!rn_node_is_null (clip)) /* a step is at most lr times max_norm long */
     return;
   if (lr / n > LR_MARGIN * BASE_LR_PER_IMAGE)

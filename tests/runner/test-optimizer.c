@@ -34,9 +34,73 @@ test_sgd (void)
 }
 
 static void
+test_adam (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnNode) node = NULL, other = NULL;
+  g_autoptr (RnOptimizer) adam = make ("{type: Adam}", &node, &error);
+  g_assert_no_error (error);
+  g_assert_cmpfloat (rn_optimizer_lr (adam), ==, 1e-3);
+  g_assert_cmpfloat (rn_optimizer_momentum (adam), ==, 0.9);
+  RnUpdateRule rule = rn_optimizer_rule (adam);
+  g_assert_true (rule.kind == RN_UPDATE_ADAM && !rule.decoupled && !rule.amsgrad);
+  g_assert_cmpfloat (rule.beta2, ==, 0.999);
+  g_assert_cmpfloat (rule.eps, ==, 1e-8);
+  g_assert_cmpfloat (rule.weight_decay, ==, 0);
+
+  g_autoptr (RnOptimizer) adamw =
+      make ("{type: AdamW, lr: 1e-4, betas: [0.8, 0.99], eps: 1e-6, amsgrad: true, paramwise_cfg: "
+            "{norm_decay_mult: 0}}",
+            &other, &error);
+  g_assert_no_error (error);
+  g_assert_cmpfloat (rn_optimizer_lr (adamw), ==, 1e-4);
+  g_assert_cmpfloat (rn_optimizer_momentum (adamw), ==, 0.8);
+  rule = rn_optimizer_rule (adamw);
+  g_assert_true (rule.kind == RN_UPDATE_ADAM && rule.decoupled && rule.amsgrad);
+  g_assert_cmpfloat (rule.beta2, ==, 0.99);
+  g_assert_cmpfloat (rule.eps, ==, 1e-6);
+  g_assert_cmpfloat (rule.weight_decay, ==, 0.01);
+  const RnParam norm = { .name = (char *) "bn.weight", .is_norm = TRUE };
+  g_assert_cmpfloat (rn_optimizer_multipliers (adamw, &norm).decay_mult, ==, 0);
+}
+
+/* As torch.optim calls them in its state. */
+static void
+test_states (void)
+{
+  static const struct
+  {
+    const char *config, *names;
+  } rows[] = {
+    { "{type: SGD, lr: 1}", "" },
+    { "{type: SGD, lr: 1, momentum: 0.9}", "momentum" },
+    { "{type: Adam}", "exp_avg exp_avg_sq" },
+    { "{type: AdamW, amsgrad: true}", "exp_avg exp_avg_sq max_exp_avg_sq" },
+  };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (RnNode) node = NULL;
+      g_autoptr (RnOptimizer) optimizer = make (rows[i].config, &node, &error);
+      const char *names[RN_PARAM_MAX_STATES + 1];
+      g_assert_no_error (error);
+      RnUpdateRule rule = rn_optimizer_rule (optimizer);
+      names[rn_update_rule_states (&rule, names)] = NULL;
+      g_autofree char *text = g_strjoinv (" ", (char **) names);
+      g_assert_cmpstr (text, ==, rows[i].names);
+    }
+}
+
+static void
 test_refused (void)
 {
   static const char *const bad[] = { "{type: SGD}",
+                                     "{type: Adam, betas: [0.9]}",
+                                     "{type: Adam, betas: [0.9, 1]}",
+                                     "{type: Adam, betas: [-0.1, 0.9]}",
+                                     "{type: AdamW, momentum: 0.9}",
+                                     "{type: Adam, eps: -1}",
                                      "{type: Adamm, lr: 1}",
                                      "{type: SGD, lr: -1}",
                                      "{type: SGD, lr: 1, momentun: 0.9}",
@@ -102,6 +166,8 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/runner/optimizer/sgd", test_sgd);
+  g_test_add_func ("/runner/optimizer/adam", test_adam);
+  g_test_add_func ("/runner/optimizer/states", test_states);
   g_test_add_func ("/runner/optimizer/refused", test_refused);
   g_test_add_func ("/runner/optimizer/paramwise", test_paramwise);
   return g_test_run ();
