@@ -1,6 +1,7 @@
 #!/bin/sh
 # The smoke test of an installed tree, run by `make installcheck` and so by `make distcheck`: the program draws a
-# data set, trains two iterations, evaluates, and a program links against the installed headers and library.
+# data set, trains two iterations, evaluates, a program links against the installed headers and library, and a hook
+# is written, compiled, tested and installed where the program finds it by name.
 #
 #   check-install.sh BINDIR LIBDIR DATADIR       (CC from the environment)
 set -eu
@@ -37,3 +38,21 @@ export PKG_CONFIG_PATH
 # shellcheck disable=SC2046 # flags are several words
 ${CC:-cc} "$tmp/user.c" -o "$tmp/user" $(pkg-config --cflags --libs runner-1) -Wl,-rpath,"$libdir"
 "$tmp/user"
+
+cd "$tmp"
+"$runner" new-hook my_hook
+make -C my_hook check CC="${CC:-cc}"
+"$runner" hooks my_hook/my_hook.so
+# By name, from the folder that only the installation knows.
+plugindir=$(pkg-config --variable=plugindir runner-1)
+case $plugindir in
+  "$libdir"/*) # not with DESTDIR
+    mkdir -p "$plugindir"
+    cp my_hook/my_hook.so "$plugindir/check_install.so"
+    found=yes
+    "$runner" hooks MyHook --plugin check_install || found=no
+    rm "$plugindir/check_install.so"
+    rmdir "$plugindir" "${plugindir%/*}" 2> /dev/null || true # unless somebody has plugins there
+    [ $found = yes ]
+    ;;
+esac
