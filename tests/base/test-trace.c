@@ -146,6 +146,30 @@ test_threads (void)
   g_assert_cmpstr (chrome_trace_find (trace, "loader", "inner")->file, ==, "a.jpg");
 }
 
+/* Times come back to the nanosecond; of spans that begin together the longer one is the outer one. */
+static void
+test_times (void)
+{
+  start (100);
+  gint64 at = rn_trace_clock ();
+  rn_trace_add (at, at + 1234567, RN_TRACE_OP, "short", NULL, NULL, NULL);
+  rn_trace_add (at, at + 98765432109, RN_TRACE_PHASE, "long", NULL, NULL, NULL);
+  rn_trace_add (at + 1234567, at + 1234568, RN_TRACE_OP, "next", NULL, NULL, NULL);
+  g_autoptr (ChromeTrace) trace = finish ();
+
+  const ChromeSpan *first = g_ptr_array_index (trace->spans, 0),
+                   *second = g_ptr_array_index (trace->spans, 1),
+                   *third = g_ptr_array_index (trace->spans, 2);
+  g_assert_cmpstr (first->name, ==, "long");
+  g_assert_cmpstr (second->name, ==, "short");
+  g_assert_cmpstr (third->name, ==, "next");
+  g_assert_cmpint (first->end - first->start, ==, 98765432109);
+  g_assert_cmpint (second->start, ==, first->start);
+  g_assert_cmpint (second->end - second->start, ==, 1234567);
+  g_assert_cmpint (third->start, ==, second->end);
+  g_assert_cmpint (third->end - third->start, ==, 1);
+}
+
 /* Times that are given, so that the table is known: conv of layer1 takes 3 ms twice, of layer2 5 ms, add 1 ms
  * three times. */
 static void
@@ -200,6 +224,7 @@ main (int argc, char **argv)
   g_test_add_func ("/base/trace/strings", test_strings);
   g_test_add_func ("/base/trace/full", test_full);
   g_test_add_func ("/base/trace/threads", test_threads);
+  g_test_add_func ("/base/trace/times", test_times);
   g_test_add_func ("/base/trace/table", test_table);
   g_test_add_func ("/base/trace/write-error", test_write_error);
   return g_test_run ();

@@ -70,7 +70,13 @@ typedef struct
   "optimizer: {type: SGD, lr: 0.0}\nrunner: {type: EpochBasedRunner, max_epochs: 2}\n" \
   "log_config: {interval: 4, hooks: [{type: TextLoggerHook, ignore_last: false}]}\n"
 
+/* Ends in its second epoch, whose line does not reach back into the first. */
+#define CUT_SHORT                                                                                     \
+  "optimizer: {type: SGD, lr: 0.0}\nrunner: {type: EpochBasedRunner, max_epochs: 2, max_iters: 12}\n" \
+  "log_config: {interval: 4, hooks: [{type: TextLoggerHook}]}\n"
+
 static const Case cases[] = {
+  { CUT_SHORT, 10, "4:4 8:4 12:2" },
   { EPOCHS (2, "interval: 4"), 10, "4:4 8:4 14:4 18:4" }, /* within the epoch, the rest is left out */
   { WITH_LAST, 10, "4:4 8:4 10:2 14:4 18:4 20:2" },
   { EPOCHS (2, "interval: 50"), 3,
@@ -236,7 +242,7 @@ json_path (const char *dir, const char *timestamp)
 /* Runs 8 iterations, cuts the log in the middle of its last line as a kill would, and takes up iteration 4;
  * gives the path of the first log. */
 static char *
-run_and_resume (const char *yaml, char **dir)
+run_and_resume (const char *yaml, const char *resumed_yaml, char **dir)
 {
   FakeRun run;
 
@@ -250,7 +256,7 @@ run_and_resume (const char *yaml, char **dir)
   fake_run_close (&run);
 
   g_autofree char *from = g_build_filename (*dir, "iter_4.safetensors", NULL);
-  fake_run_open (&run, yaml, 10, *dir);
+  fake_run_open (&run, resumed_yaml, 10, *dir);
   run.runner->timestamp[0] = '9'; /* not in the same second as the run before */
   fake_run_resume (&run, from);
   g_autoptr (GError) error = NULL;
@@ -259,10 +265,11 @@ run_and_resume (const char *yaml, char **dir)
   return path;
 }
 
+/* A run that does not append begins a new file, whatever the run before did. */
 static void
-test_resume_new_file (void)
+test_resume_new_file (gconstpointer first_yaml)
 {
-  g_autofree char *dir = NULL, *first = run_and_resume (RESUMED (""), &dir);
+  g_autofree char *dir = NULL, *first = run_and_resume (first_yaml, RESUMED (""), &dir);
   g_autofree char *names = fake_run_files (dir, ".log.json");
   g_auto (GStrv) files = g_strsplit (names, " ", -1);
 
@@ -281,7 +288,8 @@ test_resume_new_file (void)
 static void
 test_resume_append (void)
 {
-  g_autofree char *dir = NULL, *path = run_and_resume (RESUMED (", append: true"), &dir);
+  g_autofree char *dir = NULL,
+                  *path = run_and_resume (RESUMED (", append: true"), RESUMED (", append: true"), &dir);
   g_autofree char *names = fake_run_files (dir, ".log.json");
   g_autofree char *modes = list_modes (path, "{\"mode\": \"train\", \"epoch\": 1, \"iter\": 8, ");
   g_autoptr (GError) error = NULL;
@@ -399,7 +407,9 @@ main (int argc, char **argv)
     }
   g_test_add_func ("/hooks/text-logger/text", test_text);
   g_test_add_func ("/hooks/text-logger/nan", test_nan);
-  g_test_add_func ("/hooks/text-logger/resume/new-file", test_resume_new_file);
+  g_test_add_data_func ("/hooks/text-logger/resume/new-file", RESUMED (""), test_resume_new_file);
+  g_test_add_data_func ("/hooks/text-logger/resume/no-append", RESUMED (", append: true"),
+                        test_resume_new_file);
   g_test_add_func ("/hooks/text-logger/resume/append", test_resume_append);
   g_test_add_func ("/hooks/text-logger/resume/append-lost", test_resume_append_lost);
   g_test_add_func ("/hooks/text-logger/resume/hostile-state", test_hostile_state);

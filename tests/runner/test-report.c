@@ -143,6 +143,7 @@ test_val_losses (Fixture *f, gconstpointer user_data)
   g_assert_nonnull (strstr (text, "val loss      last 2.5000, least 2.5000 at iteration 10"));
   g_assert_nonnull (strstr (text, "mAP           last 0.5000"));
   g_assert_null (strstr (text, "n_batches"));
+  g_assert_false (rn_log_is_score ("loss"));
   g_assert_false (rn_log_is_score ("time"));
   g_assert_false (rn_log_is_score ("forward_time"));
   g_assert_false (rn_log_is_loss ("loss_scale"));
