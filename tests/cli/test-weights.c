@@ -110,6 +110,60 @@ assert_same_tensors (const char *a_path, const char *b_path, const char *prefix)
   return n;
 }
 
+/* ---- A running mean ---- */
+
+static char *
+detect (const Fixture *f, const char *checkpoint, const char *option, gboolean says_so)
+{
+  g_autofree char *out = path_in (f, "found.json"), *text = NULL;
+  g_auto (Result) eval =
+      run_program ("eval", f->config, checkpoint, f->set_root, "--threads", "1", "--set", "x_size=[64, 64]",
+                   "model.test_cfg.score_thr=0.001", "--out", out, option, NULL);
+  assert_success (&eval);
+  g_assert_cmpint (strstr (eval.err, "running mean of the weights is taken") != NULL, ==, says_so);
+  g_assert_true (g_file_get_contents (out, &text, NULL, NULL));
+  g_assert_cmpint (g_unlink (out), ==, 0);
+  return g_steal_pointer (&text);
+}
+
+/* Weights of a training with EMAHook are their mean, for all but a resume. */
+static void
+test_ema (Fixture *f, gconstpointer user_data)
+{
+  g_autofree char *work = path_in (f, "mean"), *next = path_in (f, "next"),
+                  *mean = path_in (f, "mean.safetensors"), *raw = path_in (f, "raw.safetensors"),
+                  *checkpoint = g_build_filename (work, "iter_3.safetensors", NULL),
+                  *first = g_build_filename (next, "iter_1.safetensors", NULL),
+                  *load_from = g_strconcat ("load_from=", checkpoint, NULL);
+  g_auto (Result) train = TRAIN (f, work, "runner.max_iters=3", "optimizer.lr=0.02", "lr_config=null",
+                                 "custom_hooks=[{type: EMAHook, momentum: 0.3, warm_up: 0}]");
+  assert_success (&train);
+  g_auto (Result) convert = run_program ("convert", checkpoint, mean, NULL);
+  assert_success (&convert);
+  assert_contains (convert.err, "--no-ema takes the weights themselves");
+  g_auto (Result) convert_raw = run_program ("convert", checkpoint, raw, "--no-ema", NULL);
+  assert_success (&convert_raw);
+  g_assert_cmpuint (assert_same_tensors (checkpoint, raw, ""), >, 100);
+  g_autoptr (RnSafetensors) file = open_file (checkpoint);
+  g_autoptr (RnSafetensors) means = open_file (mean);
+  const RnStoredTensor *stored = rn_safetensors_find (file, "ema/bbox_head.retina_cls.weight"),
+                       *written = rn_safetensors_find (means, "bbox_head.retina_cls.weight");
+  g_assert_cmpuint (stored->bytes, ==, written->bytes);
+  g_assert_cmpint (memcmp (stored->data, written->data, stored->bytes), ==, 0);
+
+  g_autofree char *of_checkpoint = detect (f, checkpoint, NULL, TRUE),
+                  *of_mean = detect (f, mean, NULL, FALSE), *of_raw = detect (f, raw, NULL, FALSE),
+                  *without = detect (f, checkpoint, "--no-ema", FALSE);
+  g_assert_cmpstr (of_checkpoint, ==, of_mean);
+  g_assert_cmpstr (without, ==, of_raw);
+  g_assert_cmpstr (of_mean, !=, of_raw);
+
+  g_auto (Result) again = TRAIN (f, next, load_from);
+  assert_success (&again);
+  assert_contains (again.err, "running mean of the weights is taken");
+  g_assert_cmpuint (assert_same_tensors (first, mean, "bbox_head."), >, 4);
+}
+
 /* ---- convert ---- */
 
 static void
@@ -386,13 +440,10 @@ main (int argc, char **argv)
     const char *name;
     void (*run) (Fixture *f, gconstpointer data);
   } tests[] = {
-    { "/weights/convert/round-trip", test_round_trip },
-    { "/weights/convert/list", test_list },
-    { "/weights/convert/refusals", test_convert_refusals },
-    { "/weights/eval", test_eval },
-    { "/weights/pretrained", test_pretrained },
-    { "/weights/frozen", test_frozen },
-    { "/weights/load-from", test_load_from },
+    { "/weights/ema", test_ema },           { "/weights/convert/round-trip", test_round_trip },
+    { "/weights/convert/list", test_list }, { "/weights/convert/refusals", test_convert_refusals },
+    { "/weights/eval", test_eval },         { "/weights/pretrained", test_pretrained },
+    { "/weights/frozen", test_frozen },     { "/weights/load-from", test_load_from },
     { "/weights/resume", test_resume },
   };
   g_test_init (&argc, &argv, NULL);

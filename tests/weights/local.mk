@@ -1,11 +1,14 @@
 WEIGHTS_FIXTURE = tests/weights/golden.h tests/weights/weights-fixture.c tests/weights/weights-fixture.h
 
 check_PROGRAMS += \
+  tests/weights/test-ema-weights \
   tests/weights/test-pickle \
   tests/weights/test-torch-files \
   tests/weights/test-torch-writer \
   tests/weights/test-weights
 
+tests_weights_test_ema_weights_SOURCES = tests/weights/test-ema-weights.c $(WEIGHTS_FIXTURE)
+tests_weights_test_ema_weights_LDADD = $(TEST_LIBS)
 tests_weights_test_pickle_SOURCES = tests/weights/test-pickle.c $(WEIGHTS_FIXTURE)
 tests_weights_test_pickle_LDADD = $(TEST_LIBS)
 tests_weights_test_torch_files_SOURCES = tests/weights/test-torch-files.c $(WEIGHTS_FIXTURE)
