@@ -33,7 +33,7 @@ describe_data (const RnJob *job)
 static gboolean
 check_wants (const RnTraining *training, GError **error)
 {
-  const GArray *activations = training->wants->activations;
+  const GArray *activations = training->job->wants->activations;
 
   for (guint i = 0; i < activations->len; i++)
     {
@@ -89,15 +89,17 @@ check_memory (RnTraining *training, GError **error)
   gsize loader_bytes = rn_train_task_loader_bytes (training->task);
   guint64 needed = (guint64) memory.total_bytes + loader_bytes, available = rn_available_memory ();
   g_autofree char *params = rn_size_format (memory.param_bytes), *grads = rn_size_format (memory.grad_bytes);
-  g_autofree char *state = rn_size_format (memory.state_bytes),
-                  *arena = rn_size_format (memory.arena_bytes);
+  g_autofree char *state = rn_size_format (memory.state_bytes), *arena = rn_size_format (memory.arena_bytes);
   g_autofree char *loaders = rn_size_format (loader_bytes), *total = rn_size_format (needed);
+  g_autofree char *ema = rn_size_format (memory.ema_bytes);
+  g_autofree char *mean = g_strconcat (", running mean ", ema, NULL);
   g_autofree char *free_text = available == G_MAXUINT64 ? g_strdup ("unknown") : rn_size_format (available);
 
-  g_message ("memory: parameters %s, gradients %s, optimizer state %s, arena %s (worst shape: batch %d, %dx%d), "
-             "loaders %s: %s in all; available: %s",
-             params, grads, state, arena, memory.worst.n, memory.worst.height, memory.worst.width, loaders,
-             total, free_text);
+  g_message (
+      "memory: parameters %s, gradients %s, optimizer state %s%s, arena %s (worst shape: batch %d, %dx%d), "
+      "loaders %s: %s in all; available: %s",
+      params, grads, state, memory.ema_bytes > 0 ? mean : "", arena, memory.worst.n, memory.worst.height,
+      memory.worst.width, loaders, total, free_text);
   if (needed <= available)
     return TRUE;
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
@@ -108,24 +110,34 @@ check_memory (RnTraining *training, GError **error)
   return FALSE;
 }
 
+/* What schedules start from: the optimizer's rate, or the one that OneCycle has instead. */
+static double
+get_lr (const RnTraining *training)
+{
+  const RnNode *max_lr = rn_node_path (training->job->root, "lr_config.max_lr");
+  gboolean has_max =
+      max_lr != NULL && (rn_node_kind (max_lr) == RN_NODE_FLOAT || rn_node_kind (max_lr) == RN_NODE_INT);
+
+  return has_max ? rn_node_as_float (max_lr) : rn_optimizer_lr (training->optimizer);
+}
+
 static void
 check_lr (const RnTraining *training)
 {
-  double lr = rn_optimizer_lr (training->optimizer);
+  double lr = get_lr (training);
   double n = (double) training->task->batch_size * (double) rn_iters_of_step (&training->job->config);
   const RnNode *hook = rn_optimizer_hook_config (&training->job->config);
   const RnNode *clip = hook != NULL ? rn_node_get (hook, "grad_clip") : NULL;
 
   if (lr == 0)
-    g_warning ("optimizer.lr is 0: the weights will stay as they are");
+    g_warning ("the learning rate is 0: the weights will stay as they are");
   if (rn_optimizer_rule (training->optimizer).kind != RN_UPDATE_SGD) /* Adam's means something else */
     return;
   if (!rn_node_is_null (clip)) /* a step is at most lr times max_norm long */
     return;
   if (lr / n > LR_MARGIN * BASE_LR_PER_IMAGE)
     g_warning ("the learning rate is %g for the %g images of a step; the usual recipe (0.01 for 16) would "
-               "give %g: a "
-               "larger one may diverge, unless optimizer_config.grad_clip bounds the step",
+               "give %g: a larger one may diverge, unless optimizer_config.grad_clip bounds the step",
                lr, n, n * BASE_LR_PER_IMAGE);
 }
 
@@ -168,7 +180,7 @@ build (RnTraining *training, const char *timestamp, gboolean is_resumed, GError 
       || (hooks = rn_training_hooks_new (&job->config, &options.log_interval, error)) == NULL
       || !rn_auto_scale_lr (&job->config, job->data.samples_per_gpu, training->optimizer, error)
       || (!is_resumed && (training->start = rn_start_weights_new (job->root, error)) == NULL)
-      || !rn_hook_list_prepare (hooks, training->wants, error) || !open_parts (training, error)
+      || !rn_hook_list_prepare (hooks, job->wants, error) || !open_parts (training, error)
       || (training->task = rn_train_task_new (job, error)) == NULL)
     return FALSE;
   g_autoptr (GArray) workflow = rn_workflow_parse (job->config.workflow, error);
@@ -195,8 +207,7 @@ rn_training_new (RnJob *job, const char *timestamp, gboolean is_resumed, GError 
   g_autoptr (RnTraining) training = g_new0 (RnTraining, 1);
 
   training->job = job;
-  training->wants = rn_wants_new ();
-  job->wants = training->wants;
+  job->wants = rn_wants_new ();
   if (!build (training, timestamp, is_resumed, error))
     return NULL;
   return g_steal_pointer (&training);
@@ -212,6 +223,5 @@ rn_training_free (RnTraining *training)
   rn_start_weights_free (training->start);
   rn_optimizer_free (training->optimizer);
   rn_job_free (training->job);
-  rn_wants_free (training->wants);
   g_free (training);
 }
