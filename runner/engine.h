@@ -191,6 +191,8 @@ typedef struct
  * copied. A failure stops the run in @hook's name.
  */
 RN_API void rn_runner_request_checkpoint (RnRunner *runner, RnHook *hook, const RnCheckpointRequest *request);
+/* Where a run that is stopped early saves itself; NULL: work_dir. Set in init. */
+RN_API void rn_runner_set_checkpoint_dir (RnRunner *runner, const char *dir);
 /* FALSE while the loss is not finite: requests are dropped then, with a warning. */
 RN_API gboolean rn_runner_can_save (const RnRunner *runner);
 /* `checkpoint_config.keep_best_k`: best files to keep for hooks that do not say it themselves; else 1. Set in
@@ -208,8 +210,6 @@ RN_API char *rn_runner_make_out_dir (const RnRunner *runner, const char *out_dir
 RN_API void rn_runner_log_latest (RnRunner *runner, const char *name, double value);
 /* Of log_config: for loggers without one of their own. */
 RN_API gint64 rn_runner_log_interval (const RnRunner *runner);
-/* What is kept of every logged value; at least @n_iters iterations. Call it in init. */
-RN_API void rn_runner_reserve_log (RnRunner *runner, gint64 n_iters);
 /* Called once for each value of the last @n_iters iterations, with their mean, in the order of first use. While
  * validating: for each value logged since before_val_epoch, with its mean over images, whatever @n_iters. */
 typedef void (*RnLogFunc) (const char *name, double mean, gpointer user_data);

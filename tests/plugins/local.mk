@@ -6,7 +6,7 @@ check_PROGRAMS += \
 
 tests_plugins_test_hooks_SOURCES = tests/plugins/test-hooks.c $(plugins_program)
 tests_plugins_test_plugins_SOURCES = tests/plugins/test-plugins.c $(plugins_program)
-EXTRA_DIST += tests/plugins/odd-plugin.c
+EXTRA_DIST += tests/plugins/every-function.c tests/plugins/odd-plugin.c
 
 EXTRA_DIST += \
   examples/draw-detections/Makefile examples/draw-detections/README.md \

@@ -298,6 +298,34 @@ test_closure (void)
     }
 }
 
+/* ---- All that a hook may read and change: every-function.c checks it itself ---- */
+
+static void
+test_every_function (void)
+{
+  g_autofree char *source = g_test_build_filename (G_TEST_DIST, "tests", "plugins", "every-function.c", NULL);
+  g_autofree char *json = NULL;
+  int code;
+
+  build_plugin (source, "every.so", "");
+  g_autofree char *out = train ("plugins: [./every.so]\n"
+                                "custom_hooks:\n"
+                                "  - {type: EarlyHook, node: {numbers: [1, 2.5], text: hello, no: false}}\n"
+                                "  - {type: LateHook}\n"
+                                "optimizer: {weight_decay: 0}\n"
+                                "evaluation: {interval: 1, by_epoch: true}\n",
+                                "--work-dir every --set runner.max_iters=20", 0);
+  assert_contains (out, "every function: {\"i\": 7, \"f\": 0.5, \"s\": \"text\", \"l\": [1.0, 2.0, 3.0]}\n");
+  assert_contains (out, "Iter [2/20]\tlr: 2.000e-03");
+  assert_contains (out, "mine: 0.25");
+  assert_lacks (out, "Iter [3/20]"); /* rn_runner_stop */
+  json = run_shell (&code, "cat every/*.log.json");
+  assert_contains (json, "\"momentum\": 0.5");
+  assert_contains (json, "\"plugins\": \"EarlyHook\\t");
+  g_assert_true (g_file_test ("every/kept.safetensors", G_FILE_TEST_IS_REGULAR));
+  g_assert_true (g_file_test ("every/late.png", G_FILE_TEST_IS_REGULAR));
+}
+
 /* ---- Checkpoints ---- */
 
 #define VERSIONED(version)               \
@@ -349,6 +377,7 @@ main (int argc, char **argv)
   g_test_add_func ("/hooks/draw-detections", test_draw_detections);
   g_test_add_func ("/hooks/example-configs", test_example_configs);
   g_test_add_func ("/hooks/closure", test_closure);
+  g_test_add_func ("/hooks/every-function", test_every_function);
   g_test_add_func ("/hooks/resume", test_resume);
   int status = g_test_run ();
   g_assert_cmpint (chdir ("/"), ==, 0);
