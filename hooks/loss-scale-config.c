@@ -20,8 +20,8 @@ enum
   MODE_STATIC,
 };
 
-#define MIN_SCALE 0x1p-60
-#define MAX_SCALE 0x1p64 /* far from a float's largest number, times what a loss is divided by */
+#define MIN_SCALE 1e-9
+#define MAX_SCALE 1e18 /* far from a float's largest number, times what a loss is divided by */
 
 static const RnKeySpec map_keys[] = {
   RN_KEY (ScalerMap, init_scale, RN_KEY_FLOAT, "null", "first scale; default 65536, of LossScaler 2^32",
@@ -50,7 +50,7 @@ static const RnLossScaler grad_scaler = { .form = RN_SCALER_GRAD,
                                           .backoff = 0.5,
                                           .interval = 2000,
                                           .min_scale = 0x1p-16,
-                                          .max_scale = MAX_SCALE };
+                                          .max_scale = 0x1p59 };
 
 /* The first of @names that @map has, or NULL; also when there is no map. */
 static const RnNode *
@@ -102,7 +102,7 @@ read_number (const RnNode *node, RnLossScaler *scaler, double *init_scale, GErro
   double scale = rn_node_as_float (node);
 
   if (!(scale >= MIN_SCALE && scale <= MAX_SCALE))
-    return rn_node_error (node, error, "must be above 0 and at most 2^64, not %g", scale);
+    return rn_node_error (node, error, "must be between %g and %g, not %g", MIN_SCALE, MAX_SCALE, scale);
   *scaler = (RnLossScaler){ .form = RN_SCALER_STATIC };
   *init_scale = scale;
   return TRUE;

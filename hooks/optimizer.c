@@ -49,10 +49,10 @@ static const char *const compat_names[] = { "none", "mmcv-1.7", NULL };
        "{init_scale, growth_factor, backoff_factor, growth_interval}; or MMCV's LossScaler's {init_scale, " \
        "mode, scale_factor, scale_window}"), \
   KEY (scaling.min_scale, "min_scale", RN_KEY_FLOAT, "null", \
-       "a scale that changes does not go below; null: 2^-16, with LossScaler's keys 1", .min = 0x1p-60, \
-       .max = 0x1p64, .flags = RN_KEY_NULLABLE), \
+       "a scale that changes does not go below; null: 2^-16, with LossScaler's keys 1", .min = 1e-9, \
+       .max = 1e18, .flags = RN_KEY_NULLABLE), \
   KEY (scaling.max_scale, "max_scale", RN_KEY_FLOAT, "null", \
-       "a scale that changes does not go above; null: 2^64", .min = 0x1p-60, .max = 0x1p64, \
+       "a scale that changes does not go above; null: 2^59", .min = 1e-9, .max = 1e18, \
        .flags = RN_KEY_NULLABLE), \
   KEY (scaling.max_skips, "max_skips", RN_KEY_INT, "20", \
        "the run ends after so many steps in a row that overflow while the scale cannot go down", .min = 1, \
@@ -69,27 +69,27 @@ static const RnKeySpec cumulative_keys[] = { ACCUMULATION_KEYS, STEP_KEYS, RN_KE
 static const RnKeySpec fp16_keys[] = { SCALER_KEYS, STEP_KEYS, RN_KEY_END };
 static const RnKeySpec cumulative_fp16_keys[] = { ACCUMULATION_KEYS, SCALER_KEYS, STEP_KEYS, RN_KEY_END };
 
-/* In the order of RnHookDesc's members. */
-#define COMMON(keys_)                                                                                   \
-  .priority = RN_PRIORITY_ABOVE_NORMAL, .needs = RN_NEEDS_GRADIENTS, .keys = keys_,                     \
-  .prepare = rn_optimizer_hook_prepare, .init = rn_optimizer_hook_init,                                 \
-  .save_state = rn_optimizer_hook_save_state, .load_state = rn_optimizer_hook_load_state,               \
+#define COMMON(keys_)                                                               \
+  .priority = RN_PRIORITY_ABOVE_NORMAL, .needs = RN_NEEDS_GRADIENTS, .keys = keys_, \
+  .prepare = rn_optimizer_hook_prepare, .init = rn_optimizer_hook_init
+#define STATE .save_state = rn_optimizer_hook_save_state, .load_state = rn_optimizer_hook_load_state
+#define STAGES                                                                                          \
   .before_run = rn_optimizer_hook_before_run, .before_train_iter = rn_optimizer_hook_before_train_iter, \
   .after_train_iter = rn_optimizer_hook_after_train_iter
 
 RN_HOOK_DEFINE (optimizer, RnOptimizerHook, .name = "OptimizerHook",
                 .summary = "backward pass, gradient clipping and optimizer step of each iteration",
-                COMMON (plain_keys));
+                COMMON (plain_keys), STAGES);
 
 RN_HOOK_DEFINE (gradient_cumulative_optimizer, RnOptimizerHook, .name = "GradientCumulativeOptimizerHook",
                 .summary = "OptimizerHook with one step for the gradients of several iterations",
-                COMMON (cumulative_keys));
+                COMMON (cumulative_keys), STATE, STAGES);
 
 RN_HOOK_DEFINE (fp16_optimizer, RnOptimizerHook, .name = "Fp16OptimizerHook",
                 .summary = "OptimizerHook with a loss scale; steps whose gradients overflow are skipped",
-                COMMON (fp16_keys));
+                COMMON (fp16_keys), STATE, STAGES);
 
 RN_HOOK_DEFINE (gradient_cumulative_fp16_optimizer, RnOptimizerHook,
                 .name = "GradientCumulativeFp16OptimizerHook",
                 .summary = "Fp16OptimizerHook with one step for the gradients of several iterations",
-                COMMON (cumulative_fp16_keys));
+                COMMON (cumulative_fp16_keys), STATE, STAGES);

@@ -127,8 +127,9 @@ check_hooks (const RnJob *job, GError **error)
 {
   gint64 log_interval;
   g_autoptr (RnHookList) hooks = rn_training_hooks_new (&job->config, &log_interval, error);
+  g_autoptr (RnWants) wants = rn_wants_new ();
 
-  return hooks != NULL;
+  return hooks != NULL && rn_hook_list_prepare (hooks, wants, error);
 }
 
 gboolean
