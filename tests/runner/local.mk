@@ -27,7 +27,7 @@ check_PROGRAMS += \
 tests_runner_test_activations_SOURCES = tests/runner/test-activations.c $(SMALL_DETECTOR) \
   tests/graph/interpreter.c tests/graph/interpreter.h tests/models/fixture.c tests/models/fixture.h
 tests_runner_test_activations_LDADD = $(TEST_LIBS)
-tests_runner_test_auto_scale_lr_SOURCES = tests/runner/test-auto-scale-lr.c
+tests_runner_test_auto_scale_lr_SOURCES = tests/runner/test-auto-scale-lr.c $(SMALL_DETECTOR)
 tests_runner_test_auto_scale_lr_LDADD = $(TEST_LIBS)
 tests_runner_test_batches_SOURCES = tests/runner/test-batches.c $(FAKE_TASK)
 tests_runner_test_batches_LDADD = $(TEST_LIBS)

@@ -4,6 +4,8 @@
 #include "runner/auto-scale-lr.h"
 #include "runner/base/error.h"
 #include "runner/config/config.h"
+#include "tests/runner/small-detector.h"
+#include "tests/tree.h"
 
 #include <math.h>
 #include <string.h>
@@ -124,13 +126,72 @@ test_one_cycle (void)
   close_parts (&parts);
 }
 
+/* ---- In a training ---- */
+
+static GString *warnings;
+
+static void
+take_warning (const char *domain, GLogLevelFlags level, const char *message, gpointer user_data)
+{
+  if (level & G_LOG_LEVEL_WARNING)
+    g_string_append_printf (warnings, "%s\n", message);
+}
+
+/* @lr: that schedules start from. @warning: a part of the one that is given; NULL: there is none */
+static void
+assert_training (const char *data, const char *const *changes, double lr, const char *warning)
+{
+  g_autofree char *dir = g_dir_make_tmp ("rn-scale-XXXXXX", NULL);
+  GLogFunc before = g_log_set_default_handler (take_warning, NULL);
+  GLogLevelFlags fatal = g_log_set_always_fatal (G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL);
+
+  warnings = g_string_new (NULL);
+  RnTraining *training = small_detector_training (data, dir, changes, FALSE, NULL);
+  g_log_set_default_handler (before, NULL);
+  g_log_set_always_fatal (fatal);
+  g_assert_cmpfloat_with_epsilon (rn_runner_base_lr (training->runner), lr, 1e-15);
+  if (warning == NULL)
+    g_assert_cmpstr (warnings->str, ==, "");
+  else if (strstr (warnings->str, warning) == NULL)
+    g_error ("\"%s\" is not in \"%s\"", warning, warnings->str);
+  g_string_free (warnings, TRUE);
+  rn_training_free (training);
+  remove_tree (dir);
+}
+
+#define NO_CLIP "optimizer_config.grad_clip=null"
+#define WINDOW(n) \
+  "optimizer_config={type: GradientCumulativeOptimizerHook, cumulative_iters: " #n ", _delete_: true}"
+
+/* The usual recipe is 0.01 for 16 images; more than twice that is warned of. */
+static void
+test_training (void)
+{
+  g_autofree char *data = small_detector_data ();
+  const char *const alone[] = { NO_CLIP, NULL };
+  const char *const scaled[] = { NO_CLIP, "auto_scale_lr={enable: true}", NULL };
+  const char *const window[] = { WINDOW (16), "auto_scale_lr={enable: true}", NULL };
+  const char *const too_much[] = { WINDOW (2), "auto_scale_lr={enable: true, base_batch_size: 1}", NULL };
+  const char *const one_cycle[] = { NO_CLIP, "auto_scale_lr={enable: false}",
+                                    "lr_config={policy: OneCycle, max_lr: 0.5, _delete_: true}", NULL };
+
+  assert_training (data, alone, 0.01, "is 0.01 for the 2 images of a step");
+  assert_training (data, scaled, 0.00125, NULL);
+  assert_training (data, window, 0.02, NULL);
+  assert_training (data, too_much, 0.04, "is 0.04 for the 4 images of a step");
+  assert_training (data, one_cycle, 0.01, "is 0.5 for the 2 images of a step");
+  remove_tree (data);
+}
+
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
+  small_detector_register ();
   g_test_add_func ("/runner/auto-scale-lr/factors", test_factors);
   g_test_add_func ("/runner/auto-scale-lr/off", test_off);
   g_test_add_func ("/runner/auto-scale-lr/refused", test_refused);
   g_test_add_func ("/runner/auto-scale-lr/one-cycle", test_one_cycle);
+  g_test_add_func ("/runner/auto-scale-lr/training", test_training);
   return g_test_run ();
 }
