@@ -77,6 +77,7 @@ rn_job_free (RnJob *job)
     return;
   g_clear_pointer (&job->programs, rn_programs_free);
   g_free (job->keep);
+  rn_wants_free (job->wants);
   g_clear_pointer (&job->model, rn_model_free);
   for (int split = 0; split < RN_SPLIT_COUNT; split++)
     {

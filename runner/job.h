@@ -48,7 +48,7 @@ typedef struct
   RnSampler *samplers[RN_SPLIT_COUNT];
   RnPrograms *programs; /* NULL until rn_job_open_programs */
   const char **keep;    /* (nullable) owned list of lent names: what the programs keep of @wants */
-  const RnWants *wants; /* (nullable) lent: what hooks want of the programs; set before they are opened */
+  RnWants *wants;       /* (nullable) owned: what hooks want of the programs; set before they are opened */
 } RnJob;
 
 /* @root: (transfer full). Checks the top level and opens the device. */

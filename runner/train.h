@@ -13,7 +13,6 @@ typedef struct
 {
   RnJob *job;
   RnOptimizer *optimizer;
-  RnWants *wants;        /* of the hooks */
   RnStartWeights *start; /* NULL once they are loaded, or when the run is resumed */
   RnTask *task;
   RnRunner *runner;

@@ -3,6 +3,7 @@
 #include "runner/cli/shape.h"
 
 #include "runner/base/error.h"
+#include "runner/runner.h"
 
 #include <stdio.h>
 
@@ -22,6 +23,17 @@ rn_shape_parse (const char *text, int *height, int *width, GError **error)
   g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE,
                "--shape %s: not HEIGHTxWIDTH, such as 608x1024", text);
   return FALSE;
+}
+
+/* What the hooks of a training of this file want counts too. */
+static gboolean
+ask_hooks (RnJob *job, GError **error)
+{
+  gint64 log_interval;
+  g_autoptr (RnHookList) hooks = rn_training_hooks_new (&job->config, &log_interval, error);
+
+  job->wants = rn_wants_new ();
+  return hooks != NULL && rn_hook_list_prepare (hooks, job->wants, error);
 }
 
 gboolean
@@ -56,7 +68,8 @@ rn_job_open_shapes (RnJob *job, const char *text, int batch, gboolean evaluation
             }
           return FALSE;
         }
-      if (job->data.val != NULL && rn_job_has_val_loss (job) && !rn_job_open_data (job, RN_SPLIT_VAL_LOSS, error))
+      if (job->data.val != NULL && rn_job_has_val_loss (job)
+          && !rn_job_open_data (job, RN_SPLIT_VAL_LOSS, error))
         return FALSE;
       rn_job_add_shapes (job, RN_SPLIT_TRAIN, RN_MODE_TRAIN, shapes);
       if (job->datasets[RN_SPLIT_VAL_LOSS] != NULL)
@@ -64,6 +77,7 @@ rn_job_open_shapes (RnJob *job, const char *text, int batch, gboolean evaluation
       if (evaluation && job->data.val)
         rn_job_add_shapes (job, RN_SPLIT_VAL, RN_MODE_INFER, shapes);
     }
-  return rn_job_open_model (job, error) && rn_job_open_programs (job, shapes, TRUE, check, error)
+  return ask_hooks (job, error) && rn_job_open_model (job, error)
+         && rn_job_open_programs (job, shapes, TRUE, check, error)
          && rn_programs_plan (job->programs, rn_job_show_progress, (gpointer) "planning shapes", error);
 }
