@@ -69,7 +69,10 @@ init (RnHook *hook, RnRunner *runner, GError **error)
     return TRUE;
   /* Now, and not when the first epoch is done. */
   self->dir = rn_runner_make_out_dir (runner, self->out_dir, hook->config, error);
-  return self->dir != NULL;
+  if (self->dir == NULL)
+    return FALSE;
+  rn_runner_set_checkpoint_dir (runner, self->dir);
+  return TRUE;
 }
 
 static void

@@ -239,7 +239,7 @@ gboolean
 rn_runner_save_interrupted (RnRunner *runner, GError **error)
 {
   g_autofree char *name = g_strdup_printf ("iter_%" G_GINT64_FORMAT ".safetensors", runner->now.iter);
-  RnCheckpointRequest request = { .name = name, .save_optimizer = TRUE };
+  RnCheckpointRequest request = { .dir = runner->checkpoint_dir, .name = name, .save_optimizer = TRUE };
 
   if (memcmp (&runner->saved_at, &runner->now, sizeof runner->now) == 0 || is_lost (runner))
     return TRUE;

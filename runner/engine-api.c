@@ -253,6 +253,13 @@ rn_runner_request_checkpoint (RnRunner *runner, RnHook *hook, const RnCheckpoint
   g_ptr_array_add (runner->pending, pending);
 }
 
+void
+rn_runner_set_checkpoint_dir (RnRunner *runner, const char *dir)
+{
+  g_free (runner->checkpoint_dir);
+  runner->checkpoint_dir = g_strdup (dir);
+}
+
 gboolean
 rn_runner_can_save (const RnRunner *runner)
 {

@@ -65,15 +65,16 @@ struct _RnRunner
   gboolean has_optimizer_state; /* a step was done, or its momentum was loaded */
   gboolean uses_ema, has_loaded_ema;
   gboolean is_ema_in_place; /* the weights and their running mean have changed places */
-  gboolean is_stopped; /* rn_runner_stop */
-  int signal;          /* that was seen by the loop, or 0 */
-  int n_bad_losses;    /* iterations in a row whose loss is NaN or infinite */
+  gboolean is_stopped;      /* rn_runner_stop */
+  int signal;               /* that was seen by the loop, or 0 */
+  int n_bad_losses;         /* iterations in a row whose loss is NaN or infinite */
 
-  GPtrArray *pending;  /* of RnPendingCheckpoint */
-  GPtrArray *kept;     /* of char *: regular checkpoints of this run, newest first, as in last_checkpoint */
+  GPtrArray *pending; /* of RnPendingCheckpoint */
+  GPtrArray *kept;    /* of char *: regular checkpoints of this run, newest first, as in last_checkpoint */
   gboolean allow_batch_change;
-  RnCounters saved_at; /* counters of the newest regular checkpoint */
-  guint keep_best;     /* rn_runner_set_keep_best */
+  char *checkpoint_dir;   /* rn_runner_set_checkpoint_dir, or NULL */
+  RnCounters saved_at;    /* counters of the newest regular checkpoint */
+  guint keep_best;        /* rn_runner_set_keep_best */
   GPtrArray *score_names; /* of char *, with a NULL at the end: what evaluations will have */
   RnRecord *scores;       /* of an evaluation in the current stage; or NULL */
 };

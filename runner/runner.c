@@ -119,6 +119,7 @@ rn_runner_free (RnRunner *runner)
   g_free (runner->work_dir);
   g_free (runner->config_text);
   g_free (runner->timestamp);
+  g_free (runner->checkpoint_dir);
   g_free (runner->resumed_from);
   g_free (runner->lrs);
   g_free (runner);

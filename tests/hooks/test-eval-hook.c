@@ -303,28 +303,28 @@ test_other_measure (void)
   finish (&first);
 }
 
-/* A run whose loss is lost writes no checkpoint, so it must not remember one either. */
+/* While the loss is not finite no checkpoint is written, so its score must not be remembered either. */
 static double
-no_loss (RnTask *task, const char *name)
+lost_in_first_epoch (RnTask *task, const char *name)
 {
-  return (double) NAN;
+  return ((FakeTask *) task)->epoch == 0 ? (double) NAN : 1;
 }
 
 static void
 test_lost (void)
 {
+  static const double scores[] = { 0.5, 0.25 };
   FakeRun run;
-  static const double scores[] = { 0.5 };
 
-  fake_run_open (&run, BY_EPOCH (1, "evaluation: {save_best: mAP}\n"), 2, NULL);
+  fake_run_open (&run, BY_EPOCH (2, "evaluation: {save_best: mAP}\n"), 2, NULL);
   run.fake.scores = scores;
-  run.fake.n_scores = 1;
-  run.fake.vtbl.loss = no_loss;
-  g_log_set_always_fatal (G_LOG_LEVEL_ERROR);
+  run.fake.n_scores = G_N_ELEMENTS (scores);
+  run.fake.vtbl.loss = lost_in_first_epoch;
+  g_log_set_always_fatal (G_LOG_LEVEL_ERROR); /* the warnings are what is wanted */
   fake_run_go (&run);
   g_log_set_always_fatal (G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_WARNING);
-  g_assert_cmpuint (run.fake.n_evaluations, ==, 1);
-  fake_run_assert_files (run.dir, "");
+  g_assert_cmpuint (run.fake.n_evaluations, ==, 2);
+  fake_run_assert_files (run.dir, "best_mAP_epoch_2.safetensors");
   finish (&run);
 }
 

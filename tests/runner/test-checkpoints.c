@@ -91,6 +91,20 @@ test_old_folder (void)
   fake_run_close (&second);
 }
 
+static gboolean
+stop (RnHook *hook, RnRunner *runner, GError **error)
+{
+  rn_runner_stop (runner);
+  return TRUE;
+}
+
+typedef struct
+{
+  RnHook hook;
+} StopHook;
+
+RN_HOOK_DESC (stop, StopHook, .name = "StopHook", .summary = "for tests", .after_train_iter = stop);
+
 static void
 test_out_dir (void)
 {
@@ -106,10 +120,17 @@ test_out_dir (void)
   fake_run_assert_files (dir, "iter_4.safetensors");
   fake_run_assert_files (fake.dir, "latest.safetensors");
 
+  /* A run that ends early saves itself there too. */
   FakeRun again;
-  fake_run_open (&again, yaml, 100, fake.dir);
+  g_autofree char *longer =
+      g_strdup_printf (BY_ITER (9, "checkpoint_config: {interval: 9, max_keep_ckpts: 1, out_dir: "
+                                   "%s}\ncustom_hooks: [{type: StopHook}]\n"),
+                       out);
+  fake_run_open (&again, longer, 100, fake.dir);
   fake_run_resume (&again, NULL);
   g_assert_cmpint (rn_runner_iter (again.runner), ==, 4);
+  g_assert_true (rn_runner_run (again.runner, NULL));
+  fake_run_assert_files (dir, "iter_4.safetensors iter_5.safetensors");
   fake_run_close (&again);
   fake_run_remove (dir);
   g_assert_cmpint (g_rmdir (out), ==, 0);
@@ -224,6 +245,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_assert_true (rn_hook_register (&rn_hook_desc_want, NULL));
+  g_assert_true (rn_hook_register (&rn_hook_desc_stop, NULL));
 
   for (gsize i = 0; i < G_N_ELEMENTS (retentions); i++)
     {
