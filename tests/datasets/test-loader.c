@@ -3,6 +3,10 @@
 #include "datasets/loader.h"
 #include "runner/base/error.h"
 #include "tests/datasets/util.h"
+#include "tests/runner/chrome-trace.h"
+#include "tests/tree.h"
+
+#include <runner/engine.h>
 
 #include <string.h>
 
@@ -406,6 +410,72 @@ test_free_null (void)
   rn_dataset_free (NULL);
 }
 
+/* Spans of @category and @name that lie inside one of @category and @around, in the same thread. */
+static guint
+count_inside (const ChromeTrace *trace, const char *category, const char *name, const char *around)
+{
+  guint n = 0;
+
+  for (guint i = 0; i < trace->spans->len; i++)
+    {
+      const ChromeSpan *span = g_ptr_array_index (trace->spans, i);
+      gboolean is_inside = FALSE;
+      if (strcmp (span->category, category) != 0 || strcmp (span->name, name) != 0)
+        continue;
+      for (guint k = 0; k < trace->spans->len && !is_inside; k++)
+        {
+          const ChromeSpan *outer = g_ptr_array_index (trace->spans, k);
+          is_inside = strcmp (outer->name, around) == 0 && outer->thread == span->thread
+                      && outer->start <= span->start && outer->end >= span->end;
+        }
+      n += is_inside;
+    }
+  return n;
+}
+
+/* A pass in a trace: each sample with its file and its transforms, in its batch; in the thread that did it.
+ */
+static void
+test_trace (gconstpointer data)
+{
+  int n_workers = GPOINTER_TO_INT (data);
+  char *dir = make_tree ();
+  g_autofree char *out = g_dir_make_tmp ("rn-loader-XXXXXX", NULL);
+  g_autofree char *path = g_build_filename (out, "trace.json", NULL);
+  GError *error = NULL;
+  RnTraceOptions options = { 100000, FALSE, FALSE };
+  guint n_batches;
+
+  {
+    g_autoptr (RnDataset) dataset = test_voc (dir, FALSE, RN_ON_ERROR_FAIL, &error);
+    g_autoptr (RnSampler) sampler = rn_sampler_new (RN_SAMPLER_SEQUENTIAL, dataset, 2, 4);
+    RnTargetSpec targets = test_targets (3);
+    g_assert_true (rn_trace_start (&options));
+    g_autoptr (RnLoader) loader = loader_new (dataset, sampler, n_workers, &targets, RN_ON_ERROR_FAIL);
+    g_autoptr (GArray) hashes = pass (loader, 0, 0);
+    n_batches = hashes->len;
+  }
+  rn_trace_stop ();
+  g_assert_true (rn_trace_write (path, &error));
+  rn_trace_clear ();
+  g_autoptr (ChromeTrace) trace = chrome_trace_read (path);
+
+  g_assert_cmpuint (chrome_trace_count (trace, "loader", "sample"), ==, N_IMAGES);
+  g_assert_cmpuint (count_inside (trace, "loader", "sample", "batch"), ==, N_IMAGES);
+  g_assert_cmpuint (count_inside (trace, "loader", "LoadImageFromFile", "sample"), ==, N_IMAGES);
+  g_assert_cmpuint (count_inside (trace, "loader", "Normalize", "sample"), ==, N_IMAGES);
+  g_assert_cmpuint (count_inside (trace, "loader", "targets", "batch"), ==, n_batches);
+  /* pass asks twice for what comes behind the last batch. */
+  g_assert_cmpuint (chrome_trace_count (trace, "phase", "data"), ==, n_batches + 2);
+  g_assert_cmpuint (count_inside (trace, "loader", "batch", "data"), ==, n_workers == 0 ? n_batches : 0);
+  const ChromeSpan *sample = chrome_trace_find (trace, "loader", "sample");
+  g_assert_true (g_str_has_prefix (sample->file, dir));
+  g_assert_cmpstr (g_ptr_array_index (trace->thread_names, (guint) sample->thread), ==,
+                   n_workers == 0 ? "main" : "loader");
+  remove_tree (out);
+  test_dir_remove (dir);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -419,6 +489,8 @@ main (int argc, char **argv)
   g_test_add_func ("/datasets/loader/skip/all", test_skip_all);
   g_test_add_func ("/datasets/loader/skip/train", test_skip_train);
   g_test_add_func ("/datasets/loader/stop-anywhere", test_stop_anywhere);
+  g_test_add_data_func ("/datasets/loader/trace/0", GINT_TO_POINTER (0), test_trace);
+  g_test_add_data_func ("/datasets/loader/trace/2", GINT_TO_POINTER (2), test_trace);
   g_test_add_func ("/datasets/loader/free-null", test_free_null);
   return g_test_run ();
 }

@@ -22,7 +22,7 @@ typedef struct
 } Fixture;
 
 static void
-setup (Fixture *f, gconstpointer user_data)
+fixture_open (Fixture *f)
 {
   static const char *const overrides[] = { "threads=1",
                                            "classes=[circle, square, triangle]",
@@ -53,7 +53,7 @@ setup (Fixture *f, gconstpointer user_data)
 }
 
 static void
-teardown (Fixture *f, gconstpointer user_data)
+fixture_close (Fixture *f)
 {
   rn_random_batch_free (f->batch);
   rn_job_free (f->job);
@@ -91,8 +91,9 @@ element (Fixture *f, const char *name, gsize i)
 }
 
 static void
-test_none (Fixture *f, gconstpointer user_data)
+test_none (gconstpointer data)
 {
+  Fixture *f = (Fixture *) data;
   forward (f);
   float loss = rn_programs_loss (f->job->programs, "loss");
   g_assert_true (isfinite (loss));
@@ -105,8 +106,9 @@ test_none (Fixture *f, gconstpointer user_data)
 }
 
 static void
-test_weight (Fixture *f, gconstpointer user_data)
+test_weight (gconstpointer data)
 {
+  Fixture *f = (Fixture *) data;
   static const char *const names[] = { "backbone.layer2.0.conv1", "neck.fpn_convs.1.conv",
                                        "bbox_head.retina_reg" };
 
@@ -129,8 +131,9 @@ test_weight (Fixture *f, gconstpointer user_data)
 
 /* All weights are finite, a product of them is not. */
 static void
-test_overflow (Fixture *f, gconstpointer user_data)
+test_overflow (gconstpointer data)
 {
+  Fixture *f = (Fixture *) data;
   float *weight = element (f, "backbone.layer1.0.conv1.weight", 0), saved = *weight;
 
   *weight = 3e38f;
@@ -143,8 +146,9 @@ test_overflow (Fixture *f, gconstpointer user_data)
 }
 
 static void
-test_image (Fixture *f, gconstpointer user_data)
+test_image (gconstpointer data)
 {
+  Fixture *f = (Fixture *) data;
   /* The last one: not in the first piece that is copied from the device. */
   float *pixel = f->batch->image + 2 * 3 * SIZE * SIZE - 1, saved = *pixel;
 
@@ -156,8 +160,9 @@ test_image (Fixture *f, gconstpointer user_data)
 
 /* Every op of the step, once, inside its phase, with its module and shapes. */
 static void
-test_trace (Fixture *f, gconstpointer user_data)
+test_trace (gconstpointer data)
 {
+  Fixture *f = (Fixture *) data;
   g_autoptr (GError) error = NULL;
   g_autofree char *dir = g_dir_make_tmp ("rn-step-XXXXXX", NULL);
   g_autofree char *path = g_build_filename (dir, "trace.json", NULL);
@@ -205,12 +210,16 @@ test_trace (Fixture *f, gconstpointer user_data)
 int
 main (int argc, char **argv)
 {
+  Fixture fixture;
+
   g_test_init (&argc, &argv, NULL);
-#define ADD(path, func) g_test_add (path, Fixture, NULL, setup, func, teardown)
-  ADD ("/runner/non-finite/none", test_none);
-  ADD ("/runner/non-finite/weight", test_weight);
-  ADD ("/runner/non-finite/overflow", test_overflow);
-  ADD ("/runner/non-finite/image", test_image);
-  ADD ("/runner/non-finite/trace", test_trace);
-  return g_test_run ();
+  fixture_open (&fixture); /* for all: tests leave it as it was */
+  g_test_add_data_func ("/runner/non-finite/none", &fixture, test_none);
+  g_test_add_data_func ("/runner/non-finite/weight", &fixture, test_weight);
+  g_test_add_data_func ("/runner/non-finite/overflow", &fixture, test_overflow);
+  g_test_add_data_func ("/runner/non-finite/image", &fixture, test_image);
+  g_test_add_data_func ("/runner/non-finite/trace", &fixture, test_trace);
+  int status = g_test_run ();
+  fixture_close (&fixture);
+  return status;
 }
