@@ -72,8 +72,10 @@ check_peak (RnHook *hook, const RnRunner *runner, double peak, GError **error)
   gboolean has_warmup = schedule->warmup != RN_WARMUP_NONE;
 
   if (rn_runner_base_momentum (runner) == 0)
-    return rn_node_error (hook->config, error,
-                          "the optimizer has no momentum to schedule; what works: optimizer.momentum: 0.9");
+    return rn_node_error (
+        hook->config, error,
+        "the optimizer has no momentum to schedule; what works: optimizer.momentum: 0.9, or "
+        "with Adam a first beta above 0");
   if (peak >= 1)
     return rn_node_error (hook->config, error, "the momentum would rise to %g, and it must stay below 1",
                           peak);
