@@ -52,8 +52,9 @@ enum
   RN_BY_RUNNER,
 };
 
-extern const char *const rn_schedule_by_names[], *const rn_schedule_warmup_names[],
-                                                     *const rn_schedule_anneal_names[];
+extern const char *const rn_schedule_by_names[];
+extern const char *const rn_schedule_warmup_names[];
+extern const char *const rn_schedule_anneal_names[];
 
 /* clang-format off */
 /* As RN_KEY, for a field that is not called like its key. */
