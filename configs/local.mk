@@ -19,5 +19,6 @@ nobase_dist_pkgdata_DATA = \
   configs/_base_/schedules/schedule_2x.yaml \
   configs/retinanet_r18_bccd.yaml \
   configs/retinanet_shapes.yaml \
+  configs/retinanet_shapes_accumulate.yaml \
   configs/retinanet_voc.yaml \
   configs/retinanet_voc_multiscale.yaml

@@ -3,6 +3,7 @@
 
 #include "runner/config/config.h"
 #include "runner/run-config.h"
+#include "runner/runner.h"
 
 #include <glib.h>
 #include <string.h>
@@ -34,6 +35,13 @@ test_file (gconstpointer data)
   g_auto (RnRunConfig) config = { 0 };
   rn_run_config_parse (root, &config, &error);
   g_assert_no_error (error);
+  if (config.runner != NULL) /* not a part of one */
+    {
+      gint64 log_interval;
+      g_autoptr (RnHookList) hooks = rn_training_hooks_new (&config, &log_interval, &error);
+      g_assert_no_error (error);
+      g_assert_nonnull (hooks);
+    }
 
   for (int origins = 0; origins <= 1; origins++)
     {
