@@ -89,7 +89,7 @@ run_batches (RnRunner *runner, gint64 *position, gboolean *is_whole, GError **er
           runner->is_val_open = FALSE;
         }
     }
-  *is_whole = !rn_runner_must_leave (runner);
+  *is_whole = TRUE;
   return TRUE;
 }
 

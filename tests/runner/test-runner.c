@@ -384,8 +384,17 @@ read_times (RnHook *hook, RnRunner *runner, GError **error)
 RN_HOOK_DEFINE (sleeper, Recorder, .name = "SleepHook", .summary = "for tests", .keys = recorder_keys,
                 .before_train_iter = sleep_in_hook, .after_train_iter = read_times);
 
-/* The parts are disjoint, so that their sum is below the whole; a hook's time is a hook's. A microsecond each
- * for the clock. */
+static gboolean (*fast_backward) (RnTask *task, GError **error);
+
+static gboolean
+slow_backward (RnTask *task, GError **error)
+{
+  g_usleep (3000);
+  return fast_backward (task, error);
+}
+
+/* The parts are disjoint, so that their sum is below the whole; a hook's time is a hook's, but for the
+ * backward pass within. A microsecond each for the clock. */
 static void
 test_times (void)
 {
@@ -395,9 +404,12 @@ test_times (void)
                  "runner: {type: IterBasedRunner, max_iters: 3}\n"
                  "custom_hooks: [{type: SleepHook, priority: 95}]\n",
                  9, NULL);
+  fast_backward = run.fake.vtbl.backward;
+  run.fake.vtbl.backward = slow_backward;
   fake_run_go (&run);
   for (int i = 0; i < 4; i++)
     g_assert_cmpfloat (times[i], >=, 0);
+  g_assert_cmpfloat (times[2], >=, 0.003);
   g_assert_cmpfloat (times[3], >=, 0.002);
   g_assert_cmpfloat (times[4], <=, times[0] + 5e-6);
   fake_run_remove (run.dir);
