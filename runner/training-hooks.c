@@ -56,11 +56,9 @@ add_schedule (RnHookList *list, const RnNode *config, const char *suffix, const 
   if (config == NULL)
     return TRUE; /* the optimizer's value stays */
   const RnNode *policy = rn_node_get (config, "policy");
+  g_autofree char *all = g_strjoinv (", ", (char **) policies);
   if (policy == NULL && rn_node_get (config, "type") == NULL)
-    {
-      g_autofree char *all = g_strjoinv (", ", (char **) policies);
-      return rn_node_error (config, error, "needs a policy; there are: %s", all);
-    }
+    return rn_node_error (config, error, "needs a policy; there are: %s", all);
   if (policy == NULL)
     return rn_hook_list_add (list, config, NULL, NULL, error);
   if (rn_node_get (config, "type") != NULL)
@@ -71,7 +69,6 @@ add_schedule (RnHookList *list, const RnNode *config, const char *suffix, const 
   rn_hooks_register ();
   if (rn_registry_lookup (rn_registry_family ("hook"), type) == NULL)
     {
-      g_autofree char *all = g_strjoinv (", ", (char **) policies);
       const char *nearest = rn_suggest (name, policies);
       return rn_node_error (policy, error, "no policy \"%s\"; %s%s%s", name,
                             nearest != NULL ? "did you mean \"" : "there are: ",
