@@ -5,6 +5,8 @@
 #include "runner/base/error.h"
 #include "runner/hook-list.h"
 #include "tests/runner/fake-task.h"
+#include "tests/runner/small-detector.h"
+#include "tests/tree.h"
 
 #include <math.h>
 #include <string.h>
@@ -295,6 +297,143 @@ test_added_on_resume (void)
   fake_run_close (&first);
 }
 
+/* ---- Real parameters ---- */
+
+/* Takes the mean of all parameters in double precision; of buffers the mean, or the newest. */
+typedef struct
+{
+  RnHook hook;
+  gboolean with_buffers;
+} ParamMeanHook;
+
+static const RnKeySpec param_mean_keys[] = {
+  RN_KEY (ParamMeanHook, with_buffers, RN_KEY_BOOL, "false", "mean of buffers"),
+  RN_KEY_END,
+};
+
+static GHashTable *param_means; /* from names to GArray of double */
+
+static gboolean
+take_mean (RnRunner *runner, double momentum, gboolean with_buffers, GError **error)
+{
+  for (guint p = 0; p < rn_runner_n_params (runner); p++)
+    {
+      gsize n = (gsize) rn_desc_elements (rn_runner_param_desc (runner, p));
+      g_autofree float *values = g_new (float, n);
+      GArray *mean = g_hash_table_lookup (param_means, rn_runner_param_name (runner, p));
+      gboolean is_copied = !with_buffers && !rn_runner_param_is_trained (runner, p);
+      if (!rn_runner_read_param (runner, p, values, error))
+        return FALSE;
+      for (gsize i = 0; i < n; i++)
+        {
+          double *m = &g_array_index (mean, double, i);
+          *m += (is_copied ? 1 : momentum) * ((double) values[i] - *m);
+        }
+    }
+  return TRUE;
+}
+
+static gboolean
+start_means (RnHook *hook, RnRunner *runner, GError **error)
+{
+  param_means = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) g_array_unref);
+  for (guint p = 0; p < rn_runner_n_params (runner); p++)
+    {
+      GArray *mean = g_array_new (FALSE, TRUE, sizeof (double));
+      g_array_set_size (mean, (guint) rn_desc_elements (rn_runner_param_desc (runner, p)));
+      g_hash_table_insert (param_means, g_strdup (rn_runner_param_name (runner, p)), mean);
+    }
+  return take_mean (runner, 1, TRUE, error);
+}
+
+static gboolean
+go_on_with_means (RnHook *hook, RnRunner *runner, GError **error)
+{
+  return take_mean (runner, 0.25, ((ParamMeanHook *) hook)->with_buffers, error);
+}
+
+RN_HOOK_DEFINE (param_mean, ParamMeanHook, .name = "ParamMeanHook", .summary = "for tests",
+                .keys = param_mean_keys, .before_run = start_means, .after_train_iter = go_on_with_means);
+
+/* A run with these hooks; its checkpoint after one epoch. */
+static RnSafetensors *
+train_small (const char *data, const char *hooks, char **dir)
+{
+  g_autoptr (GError) error = NULL;
+  const char *const changes[] = { "runner.max_epochs=1",
+                                  "checkpoint_config={interval: 1}",
+                                  "evaluation={interval: 1}",
+                                  "backend.forbid=cpu:conv2d*",
+                                  hooks,
+                                  NULL };
+  *dir = g_dir_make_tmp ("rn-ema-XXXXXX", &error);
+  g_assert_no_error (error);
+  g_autoptr (RnTraining) training = small_detector_training (data, *dir, changes, FALSE, NULL);
+  g_assert_true (rn_runner_run (training->runner, &error));
+  g_autofree char *path = g_build_filename (*dir, "epoch_1.safetensors", NULL);
+  RnSafetensors *file = rn_safetensors_open (path, &error);
+  g_assert_no_error (error);
+  return file;
+}
+
+/*
+ * Each of ten updates rounds twice, by half a unit in the last place of numbers as large as the weights:
+ * 20 x 2^-24 of the largest of a tensor.
+ */
+#define MEAN_TOLERANCE (20 * 0x1p-24)
+
+static void
+assert_means (const RnSafetensors *file, const RnSafetensors *plain)
+{
+  guint n = 0;
+
+  for (guint t = 0; t < rn_safetensors_size (plain); t++)
+    {
+      const RnStoredTensor *weight = rn_safetensors_get (plain, t);
+      if (strchr (weight->name, '/') != NULL)
+        continue;
+      g_autofree char *name = g_strconcat ("ema/", weight->name, NULL);
+      const RnStoredTensor *mean = rn_safetensors_find (file, name);
+      g_assert_nonnull (mean);
+      const GArray *expected = g_hash_table_lookup (param_means, weight->name);
+      const float *values = (const float *) (gconstpointer) mean->data;
+      double largest = 0;
+      n++;
+      g_assert_cmpuint (mean->bytes, ==, expected->len * sizeof (float));
+      for (guint i = 0; i < expected->len; i++)
+        largest = fmax (largest, fabs (g_array_index (expected, double, i)));
+      for (guint i = 0; i < expected->len; i++)
+        g_assert_cmpfloat_with_epsilon ((double) values[i], g_array_index (expected, double, i),
+                                        MEAN_TOLERANCE * largest);
+      /* The evaluation exchanged the two and gave the weights back. */
+      const RnStoredTensor *same = rn_safetensors_find (file, weight->name);
+      g_assert_cmpint (memcmp (same->data, weight->data, weight->bytes), ==, 0);
+    }
+  g_assert_cmpuint (n, ==, g_hash_table_size (param_means));
+}
+
+static void
+test_real (void)
+{
+  g_autofree char *data = small_detector_data (), *plain_dir = NULL;
+  g_autoptr (RnSafetensors) plain = train_small (data, "custom_hooks=[]", &plain_dir);
+
+  for (int with_buffers = 0; with_buffers < 2; with_buffers++)
+    {
+      g_autofree char *dir = NULL,
+                      *hooks =
+                          g_strdup_printf ("custom_hooks=[{type: EMAHook, momentum: 0.25, warm_up: 0, "
+                                           "update_buffers: %s}, {type: ParamMeanHook, with_buffers: %s}]",
+                                           with_buffers ? "true" : "false", with_buffers ? "true" : "false");
+      g_autoptr (RnSafetensors) file = train_small (data, hooks, &dir);
+      assert_means (file, plain);
+      g_clear_pointer (&param_means, g_hash_table_unref);
+      remove_tree (dir);
+    }
+  remove_tree (plain_dir);
+  remove_tree (data);
+}
+
 /* ---- Faults ---- */
 
 static void
@@ -346,11 +485,13 @@ test_hostile_state (void)
 int
 main (int argc, char **argv)
 {
-  static const RnHookDesc *const hooks[] = { &rn_hook_desc_third, &rn_hook_desc_mean, &rn_hook_desc_stop };
+  static const RnHookDesc *const hooks[] = { &rn_hook_desc_third, &rn_hook_desc_mean, &rn_hook_desc_stop,
+                                             &rn_hook_desc_param_mean };
   g_test_init (&argc, &argv, NULL);
   rn_hooks_register ();
   for (gsize i = 0; i < G_N_ELEMENTS (hooks); i++)
     rn_hook_register (hooks[i], NULL);
+  small_detector_register ();
   momenta = g_string_new (NULL);
   g_test_add_func ("/ema/momenta", test_momenta);
   g_test_add_func ("/ema/performed-steps", test_performed_steps);
@@ -365,6 +506,7 @@ main (int argc, char **argv)
                         test_begin);
   g_test_add_func ("/ema/resume", test_resume);
   g_test_add_func ("/ema/added-on-resume", test_added_on_resume);
+  g_test_add_func ("/ema/real", test_real);
   g_test_add_func ("/ema/faults", test_faults);
   g_test_add_func ("/ema/hostile-state", test_hostile_state);
   int result = g_test_run ();
