@@ -180,24 +180,24 @@ json_path (const Profiler *self, const RnRunner *runner)
   return g_strdup_printf ("%.*s.%" G_GINT64_FORMAT "%s", (int) stem, path, self->n_traces + 1, path + stem);
 }
 
-/* @path: taken over */
-static gboolean
-write_trace (char *path, GError **error)
+/* No trace is worth the end of a training. @path: taken over */
+static void
+write_trace (char *path)
 {
+  g_autoptr (GError) error = NULL;
   g_autofree char *owned = path, *dir = g_path_get_dirname (path);
 
   if (g_mkdir_with_parents (dir, 0777) != 0)
-    return rn_hook_error (error, "%s: %s", dir, g_strerror (errno));
-  if (!rn_trace_write (path, error))
-    return FALSE;
-  g_message ("saved %s", path);
-  return TRUE;
+    g_warning ("no trace: %s: %s", dir, g_strerror (errno));
+  else if (!rn_trace_write (path, &error))
+    g_warning ("no trace: %s", error->message);
+  else
+    g_message ("saved %s", path);
 }
 
-static gboolean
-deliver (Profiler *self, RnRunner *runner, GError **error)
+static void
+deliver (Profiler *self, RnRunner *runner)
 {
-  gboolean is_ok = TRUE;
   gint64 n_dropped = rn_trace_stop ();
 
   self->is_recording = FALSE;
@@ -212,12 +212,11 @@ deliver (Profiler *self, RnRunner *runner, GError **error)
       g_message ("%s", table);
     }
   else if (self->has_trace_ready)
-    is_ok = write_trace (worker_path (self, runner), error);
-  if (is_ok && (self->json_trace_path != NULL || !self->has_trace_ready))
-    is_ok = write_trace (json_path (self, runner), error);
+    write_trace (worker_path (self, runner));
+  if (self->json_trace_path != NULL || !self->has_trace_ready)
+    write_trace (json_path (self, runner));
   self->n_traces++;
   rn_trace_clear ();
-  return is_ok;
 }
 
 /* ---- Stages ---- */
@@ -236,8 +235,8 @@ end_step (Profiler *self, RnRunner *runner, GError **error)
 
   self->is_done = self->step == self->profile_iters;
   gboolean goes_on = !self->is_done && is_active (self, self->step) && !is_end_of_cycle (self, ended);
-  if (self->is_recording && !goes_on && !deliver (self, runner, error))
-    return FALSE;
+  if (self->is_recording && !goes_on)
+    deliver (self, runner);
   return self->is_done || self->is_recording || !is_active (self, self->step) || start (self, error);
 }
 
@@ -280,7 +279,10 @@ static gboolean
 after_run (RnHook *hook, RnRunner *runner, GError **error)
 {
   Profiler *self = (Profiler *) hook;
-  return !self->is_recording || deliver (self, runner, error);
+
+  if (self->is_recording)
+    deliver (self, runner);
+  return TRUE;
 }
 
 static void

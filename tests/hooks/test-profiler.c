@@ -224,6 +224,25 @@ test_default_path (void)
   remove_tree (dir);
 }
 
+/* The training goes on without it. */
+static void
+test_no_room (void)
+{
+  g_autofree char *dir = NULL;
+  FakeRun run;
+
+  g_string_truncate (messages, 0);
+  open_run (&run,
+            "runner: {type: EpochBasedRunner, max_epochs: 1}\ncustom_hooks: [{type: ProfilerHook, "
+            "json_trace_path: /proc/no/such/trace.json}]\n",
+            &dir);
+  fake_run_go (&run);
+  g_assert_cmpint (rn_runner_iter (run.runner), ==, 4);
+  g_assert_nonnull (strstr (messages->str, "no trace: /proc/no/such: "));
+  fake_run_close (&run);
+  remove_tree (dir);
+}
+
 static void
 test_refused (void)
 {
@@ -272,6 +291,7 @@ main (int argc, char **argv)
   g_test_add_func ("/hooks/profiler/early-end", test_early_end);
   g_test_add_func ("/hooks/profiler/ready", test_ready);
   g_test_add_func ("/hooks/profiler/default-path", test_default_path);
+  g_test_add_func ("/hooks/profiler/no-room", test_no_room);
   g_test_add_func ("/hooks/profiler/refused", test_refused);
   int status = g_test_run ();
   g_string_free (messages, TRUE);
