@@ -59,7 +59,7 @@ rn_task_tensors_add (RnPrograms *programs, gint64 n_steps, guint what, RnSafeten
   RnDevice *device = rn_programs_device (programs);
 
   rn_params_add_to (params, device, RN_ARRAY_VALUES, "", writer);
-  if (what & RN_TENSORS_OPTIMIZER)
+  if ((what & RN_TENSORS_OPTIMIZER) && n_steps > 0)
     add_optimizer (programs, n_steps, writer);
   if (what & RN_TENSORS_PENDING)
     rn_params_add_to (params, device, RN_ARRAY_GRADS, PREFIX_PENDING, writer);

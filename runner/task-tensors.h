@@ -8,7 +8,7 @@
 
 G_BEGIN_DECLS
 
-/* @what: RN_TENSORS_*. @n_steps: that made the optimizer's state. */
+/* @what: RN_TENSORS_*. @n_steps: that made the optimizer's state; with 0 there is none. */
 void rn_task_tensors_add (RnPrograms *programs, gint64 n_steps, guint what, RnSafetensorsWriter *writer);
 
 /*
