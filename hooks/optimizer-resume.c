@@ -103,6 +103,18 @@ warn_of_mmcv (const RnWindow *window)
              (double) (window->end - window->begin) / (double) window->factor);
 }
 
+/* Gradients that are gone. Without a state of this hook they are those of the window so far, unless the hook
+ * of before did a step in each iteration. */
+static gint64
+count_lost (const RnOptimizerHook *self, const RnRunner *runner, const RnWindow *whole)
+{
+  gint64 iter = rn_runner_iter (runner);
+
+  if (self->has_loaded)
+    return self->loaded.n_micro;
+  return whole->is_dropped || rn_runner_opt_step (runner) == iter ? 0 : iter - whole->begin;
+}
+
 void
 rn_optimizer_hook_take_up (RnOptimizerHook *self, RnRunner *runner)
 {
@@ -122,7 +134,7 @@ rn_optimizer_hook_take_up (RnOptimizerHook *self, RnRunner *runner)
       return;
     }
 
-  gint64 n_lost = self->has_loaded || whole.is_dropped ? self->loaded.n_micro : iter - whole.begin;
+  gint64 n_lost = count_lost (self, runner, &whole);
   self->windows.cut_at = iter;
   window = rn_accumulation_window (&self->windows, iter);
   if (n_lost == 0 && rn_runner_is_window_open (runner))
@@ -145,16 +157,16 @@ rn_optimizer_hook_take_up (RnOptimizerHook *self, RnRunner *runner)
 static void
 announce_tail (const RnOptimizerHook *self)
 {
-  static const char *const what[] = { "makes a step of its own, with their mean",
-                                      "makes a smaller step: its sum is divided as that of a whole window",
-                                      "makes no step" };
+  static const char *const what[] = { "average: it makes a step with their mean",
+                                      "scale: it makes a smaller step, divided as that of a whole window",
+                                      "drop: it makes no step" };
   const RnAccumulation *windows = &self->windows;
   gboolean is_each = windows->flush_at_epoch_end && windows->epoch_length <= windows->max_iters;
   gint64 n = (is_each ? windows->epoch_length : windows->max_iters) % windows->n_iters;
 
   if (n > 0)
     g_message ("accumulation: the last window of %s has %" G_GINT64_FORMAT
-               " iterations, not %" G_GINT64_FORMAT "; it %s (tail)",
+               " iterations, not %" G_GINT64_FORMAT "; tail: %s",
                is_each ? "each epoch" : "the run", n, windows->n_iters, what[windows->tail]);
 }
 

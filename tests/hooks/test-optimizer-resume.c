@@ -201,6 +201,25 @@ test_lost (void)
     }
 }
 
+/* From a hook that did a step in each iteration nothing is lost, but the window has fewer iterations. */
+static void
+test_from_plain (void)
+{
+  FakeRun resumed;
+  float saved[FAKE_N];
+  double mean[FAKE_N];
+
+  switch_config (ONCE "optimizer_config: {}\n", ONCE "optimizer_config: " CUMULATIVE ("") "\n", 6, saved,
+                 &resumed);
+  g_assert_cmpuint (step_run_count ("resume: *micro-gradients*"), ==, 0);
+  step_by_mean (saved, 6, 8, mean);
+  for (int k = 0; k < FAKE_N; k++)
+    g_assert_cmpfloat_with_epsilon ((double) resumed.fake.w[k], (double) saved[k] - 0.05 * mean[k],
+                                    4 * 8 * 0x1p-24);
+  fake_run_remove (resumed.dir);
+  fake_run_close (&resumed);
+}
+
 /* A window that was cut once and saved again has its own factor, and is not cut twice. */
 static void
 test_cut_and_saved (void)
@@ -297,6 +316,7 @@ main (int argc, char **argv)
       g_test_add_data_func (name, &courses[i], test_same_bits);
     }
   g_test_add_func ("/hooks/optimizer-resume/lost", test_lost);
+  g_test_add_func ("/hooks/optimizer-resume/from-plain", test_from_plain);
   g_test_add_func ("/hooks/optimizer-resume/cut-and-saved", test_cut_and_saved);
   g_test_add_func ("/hooks/optimizer-resume/compat", test_compat);
   g_test_add_func ("/hooks/optimizer-resume/damaged", test_damaged);
