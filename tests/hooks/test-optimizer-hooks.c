@@ -433,6 +433,29 @@ test_schedule (void)
   step_run_overflows = 0;
 }
 
+/* A learning rate that halves every second step, in windows of four iterations. */
+static void
+test_schedule_lr (void)
+{
+  FakeRun run;
+
+  step_run_open (
+      &run,
+      ITERS (20, CUMULATIVE (4, ", schedule_by: step")) "lr_config: {policy: step, step: 2, gamma: "
+                                                        "0.5, by_epoch: false}\n",
+      NULL);
+  fake_run_go (&run);
+  g_autoptr (GPtrArray) lines = step_run_lines (run.dir);
+  for (guint i = 0; i < 20; i++)
+    g_assert_cmpfloat_with_epsilon (step_run_value (g_ptr_array_index (lines, i), "lr"),
+                                    i < 8    ? 0.05
+                                    : i < 16 ? 0.025
+                                             : 0.0125,
+                                    1e-10);
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
 static void
 test_refused (void)
 {
@@ -520,6 +543,7 @@ main (int argc, char **argv)
   g_test_add_func ("/hooks/optimizer/before-step", test_before_step);
   g_test_add_func ("/hooks/optimizer/notices", test_notices);
   g_test_add_func ("/hooks/optimizer/schedule", test_schedule);
+  g_test_add_func ("/hooks/optimizer/schedule-lr", test_schedule_lr);
   g_test_add_func ("/hooks/optimizer/refused", test_refused);
   g_test_add_func ("/hooks/optimizer/accepted", test_accepted);
   return g_test_run ();
