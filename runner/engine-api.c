@@ -121,7 +121,6 @@ rn_runner_step (RnRunner *runner, double grad_multiplier, double clip_value, GEr
     .momentum = runner->momentum,
     .grad_multiplier = grad_multiplier,
     .clip_value = clip_value,
-    .n_steps = runner->now.opt_step,
     .is_first = !runner->has_optimizer_state,
   };
   gint64 trace_start = rn_trace_begin ();

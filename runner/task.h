@@ -36,7 +36,6 @@ typedef struct
   const double *lrs; /* [n_groups] */
   double momentum;   /* or beta1 */
   double grad_multiplier, clip_value;
-  gint64 n_steps;    /* performed before */
   gboolean is_first; /* the optimizer has no state yet */
 } RnTaskUpdate;
 

@@ -38,10 +38,10 @@ make_set (void)
 }
 
 static void
-allocate (RnParamSet *set, RnDevice *device, gboolean training, gboolean momentum)
+allocate (RnParamSet *set, RnDevice *device, gboolean training, int n_states)
 {
   g_autoptr (GError) error = NULL;
-  rn_param_set_allocate (set, device, training, momentum, &error);
+  rn_param_set_allocate (set, device, training, n_states, &error);
   g_assert_no_error (error);
 }
 
@@ -87,7 +87,7 @@ test_places (void)
   g_autoptr (RnDevice) device = rn_device_new_ref ();
   g_autoptr (RnParamSet) set = make_set ();
   g_assert_null (rn_param_set_value (set, 0));
-  allocate (set, device, TRUE, TRUE);
+  allocate (set, device, TRUE, 2);
   char *values = rn_param_set_value (set, 0), *grads = rn_param_set_all_grads (set);
   static const gsize value_at[] = { 0, 64, 256, 384, 448 };
   static const int grad_at[] = { 0, -1, -1, 64, 128 };
@@ -95,7 +95,13 @@ test_places (void)
     {
       g_assert_true ((char *) rn_param_set_value (set, i) == values + value_at[i]);
       g_assert_true (rn_param_set_grad (set, i) == (grad_at[i] < 0 ? NULL : grads + grad_at[i]));
-      g_assert_true ((rn_param_set_state (set, 0, i) != NULL) == (grad_at[i] >= 0));
+      for (int k = 0; k < RN_PARAM_MAX_STATES; k++)
+        {
+          char *first = rn_param_set_state (set, k, 0); /* the first one is trained, at the start */
+          g_assert_true ((first != NULL) == (k < 2));
+          g_assert_true (rn_param_set_state (set, k, i)
+                         == (first == NULL || grad_at[i] < 0 ? NULL : first + grad_at[i]));
+        }
     }
   g_assert_cmpuint ((guintptr) values % 64, ==, 0);
   g_assert_cmpuint ((guintptr) grads % 64, ==, 0);
@@ -108,7 +114,7 @@ test_gaps (void)
   g_autoptr (GError) error = NULL;
   g_autoptr (RnDevice) device = rn_device_new_ref ();
   g_autoptr (RnParamSet) set = make_set ();
-  allocate (set, device, TRUE, FALSE);
+  allocate (set, device, TRUE, 0);
   init (set, 1);
   const float *values = rn_param_set_value (set, 0);
   for (int k = 1; k < 16; k++)
@@ -128,12 +134,38 @@ test_gaps (void)
     g_assert_cmpfloat (grads[k], ==, 0);
 }
 
+/* The mean lies as the values do, apart from them. */
+static void
+test_ema (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnDevice) device = rn_device_new_ref ();
+  g_autoptr (RnParamSet) set = make_set ();
+  allocate (set, device, TRUE, 0);
+  g_assert_null (rn_param_set_all_ema (set));
+  g_assert_null (rn_param_set_ema (set, 0));
+  init (set, 1);
+  g_assert_true (rn_param_set_allocate_ema (set, &error));
+  g_assert_no_error (error);
+  const char *values = rn_param_set_all_values (set);
+  char *mean = rn_param_set_all_ema (set);
+  g_assert_true (rn_param_set_value (set, 0) == values);
+  for (int i = 0; i < rn_param_set_size (set); i++)
+    g_assert_true ((char *) rn_param_set_ema (set, i) - mean
+                   == (const char *) rn_param_set_value (set, i) - values);
+  for (gsize k = 0; k < rn_param_set_value_bytes (set) / sizeof (float); k++)
+    g_assert_cmpfloat (((const float *) (gpointer) mean)[k], ==, 0);
+  g_autofree char *before = g_memdup2 (values, rn_param_set_value_bytes (set));
+  memset (mean, 0xff, rn_param_set_value_bytes (set));
+  g_assert_true (memcmp (values, before, rn_param_set_value_bytes (set)) == 0);
+}
+
 static void
 test_without_training (void)
 {
   g_autoptr (RnDevice) device = rn_device_new_ref ();
   g_autoptr (RnParamSet) set = make_set ();
-  allocate (set, device, FALSE, TRUE);
+  allocate (set, device, FALSE, 1);
   g_assert_nonnull (rn_param_set_value (set, 4));
   g_assert_null (rn_param_set_all_grads (set));
   g_assert_null (rn_param_set_state (set, 0, 4));
@@ -165,7 +197,7 @@ test_distributions (void)
   add (set, "normal", N, TRUE, normal);
   add (set, "uniform", N, TRUE, uniform);
   add_buffer (set, "constant", 5);
-  allocate (set, device, FALSE, FALSE);
+  allocate (set, device, FALSE, 0);
   init (set, 42);
   assert_moments (rn_param_set_value (set, 0), N, 3, 0.5);
   assert_moments (rn_param_set_value (set, 1), N, 0, 1 / sqrt (3));
@@ -211,7 +243,7 @@ scarce_alloc (RnDevice *device, gsize bytes, void **memory)
 static void
 test_no_memory (void)
 {
-  for (int n = 0; n < 3; n++)
+  for (int n = 0; n < 4; n++)
     {
       g_autoptr (GError) error = NULL;
       g_autoptr (RnDevice) device = rn_device_new_ref ();
@@ -222,11 +254,11 @@ test_no_memory (void)
       vtbl.alloc = scarce_alloc;
       device->vtbl = &vtbl;
       allocations_left = n;
-      g_assert_false (rn_param_set_allocate (set, device, TRUE, TRUE, &error));
+      g_assert_false (rn_param_set_allocate (set, device, TRUE, 2, &error));
       g_assert_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY);
       g_assert_null (rn_param_set_value (set, 0));
       device->vtbl = kept;
-      allocate (set, device, TRUE, TRUE); /* may be tried again */
+      allocate (set, device, TRUE, 2); /* may be tried again */
     }
 }
 
@@ -238,6 +270,7 @@ main (int argc, char **argv)
   g_test_add_func ("/graph/params/another-shape", test_another_shape);
   g_test_add_func ("/graph/params/places", test_places);
   g_test_add_func ("/graph/params/gaps", test_gaps);
+  g_test_add_func ("/graph/params/ema", test_ema);
   g_test_add_func ("/graph/params/without-training", test_without_training);
   g_test_add_func ("/graph/params/distributions", test_distributions);
   g_test_add_func ("/graph/params/independence", test_independence);
