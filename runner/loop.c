@@ -104,7 +104,7 @@ rn_runner_forward (RnRunner *runner, RnMode mode, float grad_scale, GError **err
   runner->times.forward += g_get_monotonic_time () - start;
   if (!is_ok)
     g_prefix_error (error, "%siteration %" G_GINT64_FORMAT ": ", runner->is_validating ? "validation, " : "",
-                    rn_runner_inner_iter (runner) + 1);
+                    (runner->is_validating ? runner->val_inner_iter : runner->now.iter) + 1);
   return is_ok;
 }
 

@@ -3,6 +3,8 @@
 
 #include "runner/log-buffer.h"
 
+#include <math.h>
+
 static void
 append (const char *name, double mean, gpointer user_data)
 {
@@ -60,6 +62,9 @@ test_means (void)
   assert_means (buffer, 100, 1000, "loss=95.5 norm=850 "); /* what the rings hold: 8 entries of each */
   assert_means (buffer, 99, 3, "loss=97 ");
   assert_means (buffer, 200, 50, "");
+  g_assert_cmpfloat (rn_log_buffer_mean (buffer, "norm", 100, 8), ==, 970);
+  g_assert_true (isnan (rn_log_buffer_mean (buffer, "norm", 99, 3)));
+  g_assert_true (isnan (rn_log_buffer_mean (buffer, "lr", 100, 8)));
 }
 
 static void

@@ -341,6 +341,40 @@ test_failure (void)
   close_run (&run);
 }
 
+static int fails_at; /* call of the forward pass */
+
+static gboolean
+failing_forward (RnTask *task, const RnBatch *batch, RnMode mode, float grad_scale, GError **error)
+{
+  return --fails_at > 0 || rn_hook_error (error, "as asked");
+}
+
+/* The message has the iteration of the run, or of the validation pass. */
+static void
+test_failing_forward (void)
+{
+  static const struct
+  {
+    int at;
+    const char *message;
+  } failures[] = { { 2, "iteration 2: as asked" },
+                   { 4, "validation, iteration 2: as asked" },
+                   { 5, "iteration 3: as asked" } };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (failures); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      FakeRun run;
+      open_run (&run, EPOCHS (2, "[[train, 1], [val, 1]]"), 2, 2, NULL);
+      run.fake.vtbl.forward = failing_forward;
+      fails_at = failures[i].at;
+      g_assert_true (rn_runner_init (run.runner, &error));
+      g_assert_false (rn_runner_run (run.runner, &error));
+      g_assert_cmpstr (error->message, ==, failures[i].message);
+      close_run (&run);
+    }
+}
+
 static void
 test_no_data (void)
 {
@@ -513,6 +547,7 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/workflow/untouched", test_untouched);
   g_test_add_func ("/runner/workflow/programs", test_programs);
   g_test_add_func ("/runner/workflow/failure", test_failure);
+  g_test_add_func ("/runner/workflow/failing-forward", test_failing_forward);
   g_test_add_func ("/runner/workflow/no-data", test_no_data);
   g_test_add_func ("/runner/workflow/from-epoch", test_from_epoch);
   g_test_add_func ("/runner/workflow/places", test_places);
