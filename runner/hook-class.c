@@ -119,6 +119,8 @@ rn_hook_desc_check (const RnHookDesc *desc, GError **error)
     return rn_hook_error (error, "there is a hook named %s already", desc->name);
   if (desc->summary == NULL)
     return rn_hook_error (error, "%s has no .summary", desc->name);
+  if (desc->version != NULL && strpbrk (desc->version, "\t\n") != NULL)
+    return rn_hook_error (error, "%s: a .version with a tab or the end of a line", desc->name);
   if (desc->instance_size < sizeof (RnHook) || desc->instance_size > MAX_INSTANCE)
     return rn_hook_error (error, "%s: a struct of %" G_GSIZE_FORMAT " bytes", desc->name,
                           desc->instance_size);

@@ -334,11 +334,12 @@ rn_find_closure (const char *name)
 static void
 append_line (GString *text, const Plugin *plugin, const RnHookDesc *hook)
 {
-  g_autofree char *base = g_path_get_basename (plugin->path);
+  g_autofree char *path = g_strdelimit (g_strdup (plugin->path), "\t\n", '?');
+  g_autofree char *base = g_path_get_basename (path);
 
-  g_string_append_printf (
-      text, "%s%s\t%s\t%08x\t%s", text->len > 0 ? "\n" : "", hook != NULL ? hook->name : base,
-      hook != NULL && hook->version != NULL ? hook->version : "", plugin->checksum, plugin->path);
+  g_string_append_printf (text, "%s%s\t%s\t%08x\t%s", text->len > 0 ? "\n" : "",
+                          hook != NULL ? hook->name : base,
+                          hook != NULL && hook->version != NULL ? hook->version : "", plugin->checksum, path);
 }
 
 char *

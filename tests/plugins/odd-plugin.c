@@ -60,6 +60,8 @@ spoil (const char *how)
     desc.name = "Odd Hook";
   else if (strcmp (how, "taken") == 0)
     desc.name = "EvalHook";
+  else if (strcmp (how, "version") == 0)
+    desc.version = "1\t2";
   else if (strcmp (how, "summary") == 0)
     desc.summary = NULL;
   else if (strcmp (how, "small") == 0)

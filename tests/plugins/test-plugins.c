@@ -35,6 +35,7 @@ test_checks (void)
     { "nameless", "without a valid .name" },
     { "name", "without a valid .name" },
     { "taken", "there is a hook named EvalHook already" },
+    { "version", "OddHook: a .version" },
     { "summary", "OddHook has no .summary" },
     { "small", "OddHook: a struct of" },
     { "huge", "OddHook: a struct of 1099511627776 bytes" },
