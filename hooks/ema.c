@@ -64,6 +64,7 @@ static const RnKeySpec keys[] = {
   { .name = "resume_from",
     .type = RN_KEY_UNUSED,
     .help = "a resumed run takes its mean from the checkpoint of the run" },
+  { .name = "strict_load", .type = RN_KEY_UNUSED, .help = "a mean that does not fit is refused in any case" },
   RN_KEY_END,
 };
 

@@ -210,9 +210,34 @@ rn_hook_list_needs (const RnHookList *list)
   return needs;
 }
 
+/* There is one array for the mean. */
+static gboolean
+check_ema (const RnHookList *list, GError **error)
+{
+  const RnHook *first = NULL;
+
+  for (guint i = 0; i < list->slots->len; i++)
+    {
+      const RnHook *hook = ((const Slot *) g_ptr_array_index (list->slots, i))->hook;
+      if ((hook->desc->needs & RN_NEEDS_EMA) == 0)
+        continue;
+      if (first != NULL)
+        return hook->config != NULL
+                   ? rn_node_error (hook->config, error,
+                                    "%s is there already, and a run has one running mean of the weights",
+                                    first->desc->name)
+                   : rn_hook_error (error, "%s and %s both keep the one running mean of the weights",
+                                    first->desc->name, hook->desc->name);
+      first = hook;
+    }
+  return TRUE;
+}
+
 gboolean
 rn_hook_list_prepare (RnHookList *list, RnWants *wants, GError **error)
 {
+  if (!check_ema (list, error))
+    return FALSE;
   wants->needs |= rn_hook_list_needs (list);
   for (guint i = 0; i < list->slots->len; i++)
     {

@@ -461,6 +461,27 @@ test_faults (void)
                      "which has priority 40; what works: 49 (the default) or more");
 }
 
+/* A run has one array for the mean. */
+static void
+test_two (void)
+{
+  FakeRun run;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnWants) wants = rn_wants_new ();
+  gint64 log_interval;
+
+  fake_run_open (&run, BY_ITER (4, "custom_hooks: [{type: EMAHook}, {type: EMAHook, momentum: 0.1}]\n"), 6,
+                 NULL);
+  g_autoptr (RnHookList) hooks = rn_training_hooks_new (&run.config, &log_interval, &error);
+  g_assert_no_error (error);
+  g_assert_false (rn_hook_list_prepare (hooks, wants, &error));
+  g_assert_true (g_str_has_suffix (error->message,
+                                   ": custom_hooks.1: EMAHook is there already, and a run has "
+                                   "one running mean of the weights"));
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
 static void
 test_hostile_state (void)
 {
@@ -508,6 +529,7 @@ main (int argc, char **argv)
   g_test_add_func ("/ema/added-on-resume", test_added_on_resume);
   g_test_add_func ("/ema/real", test_real);
   g_test_add_func ("/ema/faults", test_faults);
+  g_test_add_func ("/ema/two", test_two);
   g_test_add_func ("/ema/hostile-state", test_hostile_state);
   int result = g_test_run ();
   g_string_free (momenta, TRUE);
