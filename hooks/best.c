@@ -214,8 +214,16 @@ rn_best_list_save (const RnBestList *list, RnRecord *state)
   rn_record_set_floats (state, "best_scores", (const double *) (gconstpointer) scores->data, scores->len);
 }
 
+static gboolean
+is_file_of_ours (const char *dir, const char *name)
+{
+  g_autofree char *path = g_build_filename (dir, name, NULL);
+  return g_str_has_prefix (name, "best_") && strchr (name, '/') == NULL
+         && g_file_test (path, G_FILE_TEST_IS_REGULAR);
+}
+
 void
-rn_best_list_load (RnBestList *list, const RnRecord *state)
+rn_best_list_load (RnBestList *list, const RnRecord *state, const char *dir)
 {
   const char *text = rn_record_string (state, "best_names");
   gsize n;
@@ -224,6 +232,6 @@ rn_best_list_load (RnBestList *list, const RnRecord *state)
 
   g_array_set_size (list->entries, 0);
   for (gsize i = 0; i < n && names[i] != NULL; i++)
-    if (g_str_has_prefix (names[i], "best_") && strchr (names[i], '/') == NULL && isfinite (scores[i]))
+    if (isfinite (scores[i]) && is_file_of_ours (dir, names[i]))
       insert (list, names[i], scores[i]);
 }

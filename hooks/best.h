@@ -57,8 +57,9 @@ int rn_best_list_offer (RnBestList *list, const char *name, double score, guint 
 
 /* As "best_names", a name a line, and "best_scores". */
 void rn_best_list_save (const RnBestList *list, RnRecord *state);
-/* Takes names that begin with "best_" and name no folder; others are not ours to delete. */
-void rn_best_list_load (RnBestList *list, const RnRecord *state);
+/* Takes files that are there in @dir: a run that was killed may have deleted one for a better one that is not
+ * in this state. Names begin with "best_" and name no folder; others are not ours to delete. */
+void rn_best_list_load (RnBestList *list, const RnRecord *state, const char *dir);
 
 G_END_DECLS
 

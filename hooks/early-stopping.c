@@ -33,7 +33,7 @@ static const RnKeySpec keys[] = {
           .flags = RN_KEY_NULLABLE),
   RN_KEY (EarlyStopping, min_delta, RN_KEY_FLOAT, "0.1",
           "a score counts as better when it is more than this ahead of the best so far; mAP goes from 0 to 1",
-          .max = 1e300),
+          .max = 1e9),
   RN_KEY (EarlyStopping, patience, RN_KEY_INT, "5",
           "evaluations in a row without a better score, then the end", .min = 1, .max = 1e9),
   RN_KEY (EarlyStopping, strict, RN_KEY_BOOL, "false",

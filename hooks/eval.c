@@ -37,7 +37,7 @@ typedef struct
   char *save_best, *rule, *out_dir;
   char **greater_keys, **less_keys;
   gint64 keep_best_k;
-  char *dir;        /* of out_dir, or NULL */
+  char *dir;        /* of the best files */
   RnBestList *best; /* NULL without save_best */
   gint64 draw;
   gint64 owed; /* number of the epoch or iteration whose evaluation was broken off; -1: none */
@@ -170,9 +170,9 @@ init_best (EvalHook *self, RnRunner *runner, const char *const *names, GError **
       || !rn_score_rule_choose (self->save_best, &rule_keys, self->hook.config, &rule, error))
     return FALSE;
   self->best = rn_best_list_new (rule);
-  if (self->out_dir != NULL)
-    self->dir = rn_runner_make_out_dir (runner, self->out_dir, self->hook.config, error);
-  return self->out_dir == NULL || self->dir != NULL;
+  self->dir = self->out_dir != NULL ? rn_runner_make_out_dir (runner, self->out_dir, self->hook.config, error)
+                                    : g_strdup (rn_runner_work_dir (runner));
+  return self->dir != NULL;
 }
 
 static gboolean
@@ -235,7 +235,7 @@ load_state (RnHook *hook, const RnRecord *state, GError **error)
     return TRUE;
   if (g_str_equal (score, self->save_best)
       && g_strcmp0 (rule, rn_score_rule_name (rn_best_list_rule (self->best))) == 0)
-    rn_best_list_load (self->best, state);
+    rn_best_list_load (self->best, state, self->dir);
   else
     g_message (
         "resume: the best files so far are those of %s (%s); %s (%s) starts without one, and they stay",

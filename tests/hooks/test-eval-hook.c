@@ -188,22 +188,36 @@ test_best_list (void)
   g_assert_cmpint (offer (list, "best_e", 4, 3, NULL), ==, 0); /* written again */
   assert_best (list, "best_e best_a best_c");
 
+  /* What a resume finds again: the files that are there. */
+  static const char *const files[] = { "best_e",  "best_a", "best_c",
+                                       "best_ok", "best_n", "epoch_3.safetensors" };
+  g_autofree char *dir = g_dir_make_tmp ("rn-best-XXXXXX", NULL);
+  for (gsize i = 0; i < G_N_ELEMENTS (files); i++)
+    {
+      g_autofree char *path = g_build_filename (dir, files[i], NULL);
+      g_assert_true (g_file_set_contents (path, "", 0, NULL));
+    }
   g_autoptr (RnRecord) state = rn_record_new ();
   rn_best_list_save (list, state);
   g_autoptr (RnBestList) again = rn_best_list_new (RN_RULE_LESS);
-  rn_best_list_load (again, state);
+  rn_best_list_load (again, state, dir);
   assert_best (again, "best_e best_a best_c");
   g_assert_cmpfloat (rn_best_list_score (again, 1), ==, 5);
+  g_autofree char *gone = g_build_filename (dir, "best_a", NULL);
+  g_assert_cmpint (g_unlink (gone), ==, 0);
+  rn_best_list_load (again, state, dir);
+  assert_best (again, "best_e best_c");
 
   /* What a forged file cannot do: name files of others, or more than it has scores for. */
   const double scores[] = { 1, 2, (double) NAN, 0 };
-  rn_record_set_string (state, "best_names", "best_../../x\nepoch_3.safetensors\nbest_n\nbest_ok\nbest_more");
+  rn_record_set_string (state, "best_names", "best_/../best_e\nepoch_3.safetensors\nbest_n\nbest_ok\nbest_c");
   rn_record_set_floats (state, "best_scores", scores, 4);
-  rn_best_list_load (again, state);
+  rn_best_list_load (again, state, dir);
   assert_best (again, "best_ok");
   rn_record_set_int (state, "best_names", 3);
-  rn_best_list_load (again, state);
+  rn_best_list_load (again, state, dir);
   assert_best (again, "");
+  fake_run_remove (dir);
 }
 
 typedef struct
@@ -299,6 +313,32 @@ test_other_measure (void)
   fake_run_assert_files (first.dir,
                          "best_AP50_epoch_4.safetensors best_mAP_epoch_1.safetensors epoch_4.safetensors "
                          "latest.safetensors");
+  fake_run_close (&second);
+  finish (&first);
+}
+
+/* A run that was killed when the best file had been replaced, and that goes on from before that, does not
+ * hold its scores against a file that is gone. */
+static void
+test_replaced_and_killed (void)
+{
+  const char *yaml = BY_EPOCH (2, "evaluation: {save_best: mAP}\ncheckpoint_config: {interval: 1}\n");
+  static const double scores[] = { 0.5, 0.75, 0.25 };
+  FakeRun first = run_with (yaml, 2, scores, 2), second;
+  g_autofree char *path = g_build_filename (first.dir, "epoch_1.safetensors", NULL);
+  g_autoptr (GError) error = NULL;
+
+  fake_run_assert_files (
+      first.dir, "best_mAP_epoch_2.safetensors epoch_1.safetensors epoch_2.safetensors latest.safetensors");
+  g_autofree char *newer = g_build_filename (first.dir, "best_mAP_epoch_2.safetensors", NULL);
+  g_assert_cmpint (g_unlink (newer), ==, 0);
+  fake_run_open (&second, yaml, 2, first.dir);
+  second.fake.scores = scores + 2; /* another configuration, which is worse */
+  second.fake.n_scores = 1;
+  fake_run_resume (&second, path);
+  g_assert_true (rn_runner_run (second.runner, &error));
+  fake_run_assert_files (
+      first.dir, "best_mAP_epoch_2.safetensors epoch_1.safetensors epoch_2.safetensors latest.safetensors");
   fake_run_close (&second);
   finish (&first);
 }
@@ -403,6 +443,7 @@ main (int argc, char **argv)
   g_test_add_func ("/eval-hook/before-training", test_before_training);
   g_test_add_func ("/eval-hook/out-dir", test_out_dir);
   g_test_add_func ("/eval-hook/other-measure", test_other_measure);
+  g_test_add_func ("/eval-hook/replaced-and-killed", test_replaced_and_killed);
   g_test_add_func ("/eval-hook/lost", test_lost);
   g_test_add_func ("/eval-hook/refused", test_refused);
   g_test_add_func ("/eval-hook/unused-keys", test_unused_keys);
