@@ -62,6 +62,9 @@ fault_of_key (const RnKeySpec *key, gsize base, gsize size, gboolean is_inner)
     return "has no list of names";
   if (key->type == RN_KEY_MAP && (key->keys == NULL || key->offset > size - base))
     return "has no keys inside, or lies outside of the struct";
+  if (key->type == RN_KEY_MAP && key->present != 0
+      && (key->present > size - base || size - base - key->present < sizeof (gboolean)))
+    return "has .present outside of the struct";
   if (key->type != RN_KEY_MAP
       && (base + key->offset < sizeof (RnHook) || key->offset > size - base
           || size - base - key->offset < (gsize) bytes || key->offset % (gsize) bytes != 0))

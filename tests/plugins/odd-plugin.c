@@ -92,6 +92,12 @@ spoil (const char *how)
       keys[0].offset = sizeof (Odd) - 4;
       keys[0].keys = inner_keys;
     }
+  else if (strcmp (how, "present") == 0)
+    {
+      keys[0].type = RN_KEY_MAP;
+      keys[0].keys = inner_keys;
+      keys[0].present = sizeof (Odd) - 3;
+    }
   else if (strcmp (how, "cycle") == 0)
     {
       keys[0].type = RN_KEY_MAP;

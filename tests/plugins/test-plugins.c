@@ -49,6 +49,7 @@ test_checks (void)
     { "help", "its key \"number\" has no help" },
     { "enum", "its key \"number\" has no list of names" },
     { "map", "its key \"inner\" lies outside" },
+    { "present", "its key \"number\" has .present outside" },
     { "cycle", "nested more than" },
     { "endless", "two hooks named OddHook" },
     { "twice", "two hooks named OddHook" },
