@@ -23,8 +23,8 @@ static char *G_GNUC_PRINTF (2, 3) fault (const Check *check, const char *format,
 static gboolean
 is_of_params (const RnValue *value)
 {
-  return value->kind == RN_VALUE_PARAM || value->kind == RN_VALUE_PARAM_GRAD
-         || value->kind == RN_VALUE_STATE || value->kind == RN_VALUE_EMA;
+  return value->kind == RN_VALUE_PARAM || value->kind == RN_VALUE_PARAM_GRAD || value->kind == RN_VALUE_STATE
+         || value->kind == RN_VALUE_EMA;
 }
 
 /* Values of the set may be seen flat, as vectors, or, with param -1, all of them as one. */

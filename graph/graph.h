@@ -20,7 +20,7 @@ typedef int RnValueId; /* index into the graph's values */
 
 typedef enum
 {
-  RN_VALUE_INPUT,      /* written by the host before the program: image, labels, scalars */
+  RN_VALUE_INPUT, /* written by the host before the program: image, labels, scalars */
   /* These in the arrays of the parameter set; param -1: the whole array, but of states. */
   RN_VALUE_PARAM,      /* RN_PARAM_WEIGHT or _BUFFER */
   RN_VALUE_PARAM_GRAD, /* its gradient */

@@ -21,6 +21,7 @@ check_PROGRAMS += \
   tests/runner/test-save-faults \
   tests/runner/test-schedule-preview \
   tests/runner/test-training \
+  tests/runner/test-task-tensors \
   tests/runner/test-update \
   tests/runner/test-val-loss \
   tests/runner/test-workflow
@@ -63,7 +64,11 @@ tests_runner_test_schedule_preview_SOURCES = tests/runner/test-schedule-preview.
 tests_runner_test_schedule_preview_LDADD = $(TEST_LIBS)
 tests_runner_test_training_SOURCES = tests/runner/test-training.c tests/tree.c tests/tree.h $(FAKE_TASK)
 tests_runner_test_training_LDADD = $(TEST_LIBS)
-tests_runner_test_update_SOURCES = tests/runner/test-update.c $(SMALL_DETECTOR)
+tests_runner_test_task_tensors_SOURCES = tests/runner/test-task-tensors.c tests/runner/stepper.c tests/runner/stepper.h \
+  $(SMALL_DETECTOR)
+tests_runner_test_task_tensors_LDADD = $(TEST_LIBS)
+tests_runner_test_update_SOURCES = tests/runner/test-update.c tests/runner/stepper.c tests/runner/stepper.h \
+  $(SMALL_DETECTOR)
 tests_runner_test_update_LDADD = $(TEST_LIBS)
 tests_runner_test_val_loss_SOURCES = tests/runner/test-val-loss.c tests/tree.c tests/tree.h
 tests_runner_test_val_loss_LDADD = $(TEST_LIBS)
