@@ -178,15 +178,6 @@ build_targets (RnLoader *loader, Slot *slot, Worker *worker, GError **error)
   return TRUE;
 }
 
-static gboolean
-trace_targets (RnLoader *loader, Slot *slot, Worker *worker, GError **error)
-{
-  gint64 start = rn_trace_begin ();
-  gboolean is_ok = build_targets (loader, slot, worker, error);
-  rn_trace_end (start, RN_TRACE_LOADER, "targets", NULL);
-  return is_ok;
-}
-
 /* Puts another sample in the place of the unreadable one at @i, or none if the order is fixed. */
 static void
 skip_sample (RnLoader *loader, Slot *slot, int i, const GError *error)
@@ -243,8 +234,13 @@ fill_slot (RnLoader *loader, Slot *slot, guint64 epoch, Worker *worker, GError *
         return FALSE;
       i = 0;
     }
-  return g_atomic_int_get (&loader->cancel) || loader->options.targets == NULL
-         || trace_targets (loader, slot, worker, error);
+  if (g_atomic_int_get (&loader->cancel) || loader->options.targets == NULL)
+    return TRUE;
+
+  gint64 start = rn_trace_begin ();
+  gboolean is_ok = build_targets (loader, slot, worker, error);
+  rn_trace_end (start, RN_TRACE_LOADER, "targets", NULL);
+  return is_ok;
 }
 
 /* With the lock held: takes the next batch, fills it without the lock, hands it over. */

@@ -56,7 +56,7 @@ parse_split (const char *name, RnSplit *split, GError **error)
 {
   static const char *const names[] = { "train", "val", "test" };
 
-  for (int i = 0; i < RN_SPLIT_COUNT; i++)
+  for (gsize i = 0; i < G_N_ELEMENTS (names); i++)
     if (name == NULL || strcmp (name, names[i]) == 0)
       {
         *split = (RnSplit) i;
