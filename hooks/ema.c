@@ -76,11 +76,12 @@ init (RnHook *hook, RnRunner *runner, GError **error)
   if (self->begin_iter > 0 && self->begin_epoch > 0)
     return rn_node_error (rn_node_get (hook->config, "begin_epoch"), error,
                           "begin_iter is given too; the mean starts once: give one of the two");
-  if (hook->priority < RN_PRIORITY_ABOVE_NORMAL)
+  if (hook->priority < RN_PRIORITY_ABOVE_NORMAL || hook->priority >= RN_PRIORITY_LOW)
     return rn_node_error (rn_node_get (hook->config, "priority"), error,
-                          "the mean is updated after the optimizer step, which has priority %d; what works: "
-                          "%d (the default) or more",
-                          RN_PRIORITY_ABOVE_NORMAL, hook->desc->priority);
+                          "the mean is updated behind the optimizer step (%d) and ahead of the evaluation "
+                          "(%d); what works: %d (the default), or another number from %d to %d",
+                          RN_PRIORITY_ABOVE_NORMAL, RN_PRIORITY_LOW, hook->desc->priority,
+                          RN_PRIORITY_ABOVE_NORMAL, RN_PRIORITY_LOW - 1);
   if (isnan (self->gamma))
     self->gamma = self->ema_type == MEAN_EXP_MOMENTUM ? 2000 : 100;
   return TRUE;

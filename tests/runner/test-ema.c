@@ -456,9 +456,11 @@ test_faults (void)
   assert_init_fails (", begin_iter: 1, begin_epoch: 1",
                      ": custom_hooks.0.begin_epoch: begin_iter is given too; the mean starts "
                      "once: give one of the two");
-  assert_init_fails (", priority: HIGH",
-                     ": custom_hooks.0.priority: the mean is updated after the optimizer step, "
-                     "which has priority 40; what works: 49 (the default) or more");
+  static const char priority[] =
+      ": custom_hooks.0.priority: the mean is updated behind the optimizer step (40) and ahead of the "
+      "evaluation (70); what works: 49 (the default), or another number from 40 to 69";
+  assert_init_fails (", priority: HIGH", priority);
+  assert_init_fails (", priority: LOW", priority);
 }
 
 /* A run has one array for the mean. */
