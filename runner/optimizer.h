@@ -14,7 +14,7 @@ typedef struct _RnOptimizer RnOptimizer;
 /* Registers the family "optimizer". May be called again. */
 void rn_optimizers_register (void);
 
-/* From a map with `type:`; there is SGD, with the meaning of torch.optim.SGD. (transfer full) */
+/* From a map with `type:`: SGD, Adam or AdamW, with the meaning of torch.optim's. (transfer full) */
 RnOptimizer *rn_optimizer_new (const RnNode *config, GError **error);
 void rn_optimizer_free (RnOptimizer *optimizer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnOptimizer, rn_optimizer_free)
@@ -22,7 +22,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnOptimizer, rn_optimizer_free)
 double rn_optimizer_lr (const RnOptimizer *optimizer);
 /* Before a runner has it: auto_scale_lr. */
 void rn_optimizer_scale_lr (RnOptimizer *optimizer, double factor);
-double rn_optimizer_momentum (const RnOptimizer *optimizer);
+double rn_optimizer_momentum (const RnOptimizer *optimizer); /* of SGD; beta1 of Adam */
 /* What an update does, beside learning rate and momentum. */
 RnUpdateRule rn_optimizer_rule (const RnOptimizer *optimizer);
 

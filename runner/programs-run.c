@@ -210,9 +210,22 @@ fill_hyper (const RnPrograms *p, const RnUpdate *update, float *hyper)
     }
 }
 
+/* A schedule may set anything; at 1 the mean of the gradients would never begin. */
+static gboolean
+check_momentum (const RnPrograms *p, double momentum, GError **error)
+{
+  if (p->options.rule.kind != RN_UPDATE_ADAM || (momentum >= 0 && momentum < 1))
+    return TRUE;
+  g_set_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED,
+               "momentum_config gives Adam a beta1 of %g; what works: 0 and more, below 1", momentum);
+  return FALSE;
+}
+
 gboolean
 rn_programs_update (RnPrograms *p, const RnUpdate *update, GError **error)
 {
+  if (!check_momentum (p, update->momentum, error))
+    return FALSE;
   gsize n = RN_HYPER_COUNT + (gsize) p->lr_mults->len * RN_GROUP_COUNT;
   g_autofree float *hyper = g_new (float, n);
 

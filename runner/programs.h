@@ -71,8 +71,8 @@ gboolean rn_programs_plan (RnPrograms *programs, RnProgress progress, gpointer u
 
 typedef struct
 {
-  gsize param_bytes, grad_bytes, state_bytes, ema_bytes; /* static; param_bytes includes buffers, state_bytes
-                                                            is the optimizer's */
+  gsize param_bytes, grad_bytes; /* static; param_bytes includes buffers */
+  gsize state_bytes, ema_bytes;  /* static; of the optimizer, of the running mean */
   gsize arena_bytes;
   gsize live_bound_bytes; /* of the shape that needs the largest arena */
   gsize workspace_bytes;  /* the largest of one op */
@@ -82,14 +82,13 @@ typedef struct
 
 RnMemory rn_programs_memory (RnPrograms *programs);
 
-/* Allocates parameters, gradients, the optimizer's state and the arena, and touches every page. Plans first
- * if that was not done. RN_DEVICE_ERROR_MEMORY. */
+/* Allocates parameters, gradients, the optimizer's state, the running mean and the arena, and touches every
+ * page. Plans first if that was not done. RN_DEVICE_ERROR_MEMORY. */
 gboolean rn_programs_reserve (RnPrograms *programs, GError **error);
 
 typedef struct
 {
-  char *
-      *unreached_params; /* trainable ones that no op of the backward part writes a gradient of; NULL-ended */
+  char **unreached_params;      /* trainable ones of which no op writes a gradient; NULL-ended */
   gboolean has_live_batch_norm; /* some batch norm takes its statistics from the batch */
 } RnStepFacts;
 
@@ -145,6 +144,7 @@ typedef struct
   gint64 n_steps;         /* that made the optimizer's state; 0: it has none yet */
 } RnUpdate;
 
+/* One step of the optimizer. RN_RUN_ERROR_FAILED for a beta1 that Adam cannot have. */
 gboolean rn_programs_update (RnPrograms *programs, const RnUpdate *update, GError **error);
 
 /* Options.ema: mean += @momentum * (weights - mean); buffers likewise if @with_buffers, else copied. A

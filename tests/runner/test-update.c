@@ -1,10 +1,11 @@
 /*
  * test-update.c: an update of a real model: what the host adds to the kernels (bias corrections, groups,
- * weight decay by parameter), the running mean, and all of it in a checkpoint. Expected values are worked out
- * in double from the formulas of torch.optim.
+ * weight decay by parameter), the statistics of the gradients, and the running mean. Expected values are
+ * worked out in double from the formulas of torch.optim.
  */
 #include "config.h"
 
+#include "runner/base/error.h"
 #include "tests/runner/stepper.h"
 #include "tests/tree.h"
 
@@ -175,6 +176,30 @@ test_formulas (gconstpointer user_data)
   stepper_close (&f);
 }
 
+/* The weights stay. */
+static void
+test_beta_too_large (void)
+{
+  static const char *const changes[] = { "optimizer={type: Adam, lr: 0.01}", NULL };
+  static const double betas[] = { 1, 1.5, -0.1, NAN };
+  double lrs[] = { 0.01 };
+  Stepper f;
+
+  stepper_open (&f, data, changes);
+  stepper_add_gradients (&f);
+  g_autoptr (GArray) before = stepper_read_all (&f, f.task->vtbl->read_param, FALSE);
+  for (guint i = 0; i < G_N_ELEMENTS (betas); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      RnTaskUpdate step = { .lrs = lrs, .momentum = betas[i], .grad_multiplier = 1, .is_first = TRUE };
+      g_assert_false (f.task->vtbl->update (f.task, &step, &error));
+      g_assert_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED);
+    }
+  g_autoptr (GArray) after = stepper_read_all (&f, f.task->vtbl->read_param, FALSE);
+  stepper_assert_same (before, after);
+  stepper_close (&f);
+}
+
 /* ---- Statistics, and what the graph says ---- */
 
 static void
@@ -281,6 +306,7 @@ main (int argc, char **argv)
   g_test_add_data_func ("/runner/update/formulas/sgd", &rows[0], test_formulas);
   g_test_add_data_func ("/runner/update/formulas/adam", &rows[1], test_formulas);
   g_test_add_data_func ("/runner/update/formulas/adamw", &rows[2], test_formulas);
+  g_test_add_func ("/runner/update/beta-too-large", test_beta_too_large);
   g_test_add_func ("/runner/update/grad-stats", test_grad_stats);
   g_test_add_func ("/runner/update/step-facts", test_step_facts);
   g_test_add_data_func ("/runner/update/mean/buffers-copied", GINT_TO_POINTER (FALSE), test_mean);
