@@ -231,7 +231,7 @@ apply (RnRunner *runner, const RnSafetensors *file, gboolean *is_changed, GError
       || (!*is_changed && !load_log (runner, file, error)))
     return FALSE;
   if (!runner->has_optimizer_state && counters.opt_step > 0 && rn_optimizer_momentum (runner->optimizer) > 0)
-    g_warning ("resume: the checkpoint was saved without the optimizer: momentum starts anew");
+    g_warning ("resume: the checkpoint has no state of this optimizer: it starts anew");
   runner->now = counters;
   return TRUE;
 }
