@@ -62,8 +62,8 @@ rn_job_new (RnNode *root, GError **error)
   g_autoptr (RnJob) job = g_new0 (RnJob, 1);
   job->root = root;
   rn_datasets_register ();
-  if (!rn_models_register (error) || !rn_run_config_parse (root, &job->config, error)
-      || !rn_plugins_load (job->config.plugins, error)
+  if (!rn_models_register (error) || !rn_plugins_load (root, error)
+      || !rn_run_config_parse (root, &job->config, error)
       || !rn_keys_parse (data_keys, job->config.data, &job->data, NULL, error))
     return NULL;
   job->device = open_device (&job->config, error);

@@ -257,7 +257,7 @@ not_found (const char *name, GPtrArray *folders, GError **error)
 }
 
 static gboolean
-find_and_load (const char *name, const char *first, GError **error)
+find_and_load (const char *name, const char *first, char **found, GError **error)
 {
   g_autoptr (GPtrArray) folders = search_path (first, is_path (name));
 
@@ -269,23 +269,32 @@ find_and_load (const char *name, const char *first, GError **error)
   for (guint i = 0; i < folders->len; i++)
     {
       g_autofree char *path = find_at (g_ptr_array_index (folders, i), name);
-      if (path != NULL)
-        return load (path, error);
+      if (path == NULL)
+        continue;
+      if (!load (path, error))
+        return FALSE;
+      if (found != NULL)
+        *found = g_canonicalize_filename (path, NULL);
+      return TRUE;
     }
   return not_found (name, folders, error);
 }
 
+/* The entry @key of the configuration. What was found takes the place of the name, so that the configuration
+ * that is written to a work dir loads from there. */
 static gboolean
-load_node (const RnNode *node, GError **error)
+load_entry (RnNode *root, const char *key, const RnNode *node, GError **error)
 {
   const char *file = rn_node_file (node);
   g_autofree char *folder = file != NULL ? g_path_get_dirname (file) : NULL;
+  g_autofree char *path = NULL;
   g_autoptr (GError) cause = NULL;
 
   if (rn_node_kind (node) != RN_NODE_STRING)
     return rn_node_error (node, error, "must be the name of a plugin, or the path of its file");
-  return find_and_load (rn_node_as_string (node), folder, &cause)
-         || rn_node_error (node, error, "%s", cause->message);
+  if (!find_and_load (rn_node_as_string (node), folder, &path, &cause))
+    return rn_node_error (node, error, "%s", cause->message);
+  return path == NULL || rn_config_set (root, key, rn_node_new_string (path, rn_node_origin (node)), error);
 }
 
 void
@@ -296,22 +305,27 @@ rn_plugins_set_path (const char *const *folders)
 }
 
 gboolean
-rn_plugins_load (const RnNode *list, GError **error)
+rn_plugins_load (RnNode *root, GError **error)
 {
+  const RnNode *list = rn_node_get (root, "plugins");
+
   if (rn_node_is_null (list))
     return TRUE;
   if (rn_node_kind (list) != RN_NODE_LIST)
-    return load_node (list, error);
+    return load_entry (root, "plugins", list, error);
   for (guint i = 0; i < rn_node_size (list); i++)
-    if (!load_node (rn_node_item (list, i), error))
-      return FALSE;
+    {
+      g_autofree char *key = g_strdup_printf ("plugins.%u", i);
+      if (!load_entry (root, key, rn_node_item (list, i), error))
+        return FALSE;
+    }
   return TRUE;
 }
 
 gboolean
 rn_plugins_load_name (const char *name, GError **error)
 {
-  return find_and_load (name, NULL, error);
+  return find_and_load (name, NULL, NULL, error);
 }
 
 RnClosureFunc

@@ -17,16 +17,16 @@ void rn_plugins_set_path (const char *const *folders);
 
 /**
  * rn_plugins_load:
- * @list: (nullable): the value of `plugins:`, a list of names and paths, or one
+ * @root: a configuration; its `plugins:` is a list of names and paths, or one, or absent
  *
- * A name "my_hook" is the file my_hook.so, or my_hook/my_hook.so, in the first of these folders that has it:
- * that of the file which @list is written in, --plugin-path, RN_PLUGIN_PATH, the installed one. The name of a
+ * Loads them, and puts the absolute path of the file where a name or a path was. A name "my_hook" is the file my_hook.so, or my_hook/my_hook.so, in the first of these folders that has it:
+ * that of the file which it is written in, --plugin-path, RN_PLUGIN_PATH, the installed one. The name of a
  * built-in hook is accepted and means nothing. A path has a slash or ends in .so; it starts from the folder
  * of the file, then from the current one. A plugin that is loaded already is not loaded again.
  *
  * Errors: RN_CONFIG_ERROR with the place, the file and the reason; its hooks are not registered then.
  */
-gboolean rn_plugins_load (const RnNode *list, GError **error);
+gboolean rn_plugins_load (RnNode *root, GError **error);
 /* The same for one name or path from the command line, paths from the current folder. */
 gboolean rn_plugins_load_name (const char *name, GError **error);
 

@@ -131,7 +131,7 @@ load_plugins (const HookSources *sources, GError **error)
   if (sources->config == NULL)
     return TRUE;
   g_autoptr (RnNode) root = rn_config_load (sources->config, NULL, error);
-  return root != NULL && rn_plugins_load (rn_node_get (root, "plugins"), error);
+  return root != NULL && rn_plugins_load (root, error);
 }
 
 /* All hooks of the plugin @path, which is loaded for that. */

@@ -167,6 +167,14 @@ test_print_lr (void)
   assert_contains (out, "iteration 2: learning rate 0.001, momentum 0.9\n");
   assert_contains (out, "iteration 4: learning rate 0.001, momentum 0.9\n");
   assert_lacks (out, "iteration 3: learning rate");
+
+  /* The configuration in the work dir names the file wherever it is read. */
+  int code;
+  g_autofree char *again = run_shell (&code, "cd / && runner config '%s/print/config.yaml'", tmp);
+  g_assert_cmpint (code, ==, 0);
+  g_autofree char *so = g_strdup_printf ("%s/print-lr/print_lr.so", tmp);
+  assert_contains (again, so);
+  assert_contains (again, "PrintLrHook");
 }
 
 /* With a rate of zero the loss of an epoch stays as it is: the second window is the first without progress.
@@ -293,6 +301,16 @@ test_closure (void)
   assert_contains (out, "hello at iteration 2\n");
   assert_contains (out, "hello at iteration 4\n");
   assert_lacks (out, "hello at iteration 1\n");
+
+  /* MMCV's names of a stage of training and of validation. */
+  g_autofree char *generic = train ("plugins: [./functions.so]\n"
+                                    "custom_hooks: [{type: ClosureHook, fn_name: after_epoch, fn: hello}]\n",
+                                    "--work-dir closure", 0);
+  assert_contains (generic, ", ClosureHook (50)");
+  assert_contains (generic, "\n  after_val_epoch    ClosureHook (50)");
+  assert_lacks (generic, "before_val_epoch   ClosureHook");
+  assert_lacks (generic, "after_train_iter   OptimizerHook (40), ClosureHook");
+  assert_contains (generic, "hello at iteration 2\n");
 
   g_autofree char *failed =
       train ("plugins: [./functions.so]\n"
