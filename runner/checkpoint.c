@@ -50,6 +50,18 @@ set_sampler (RnRunner *runner, RnSafetensorsWriter *writer)
   set_record (writer, RN_CHECKPOINT_SAMPLER, record);
 }
 
+/* A hook may have set them once and for all. Those that schedules set are set anew in each iteration. */
+static void
+set_rates (RnRunner *runner, RnSafetensorsWriter *writer)
+{
+  g_autoptr (RnRecord) record = rn_record_new ();
+  rn_record_set_float (record, "base_lr", rn_runner_base_lr (runner));
+  rn_record_set_floats (record, "lrs", runner->lrs, runner->task->n_groups);
+  rn_record_set_float (record, "base_momentum", rn_runner_base_momentum (runner));
+  rn_record_set_float (record, "momentum", runner->momentum);
+  set_record (writer, RN_CHECKPOINT_RATES, record);
+}
+
 static void
 set_log (RnRunner *runner, RnSafetensorsWriter *writer)
 {
@@ -76,6 +88,7 @@ write_metadata (RnRunner *runner, RnSafetensorsWriter *writer)
     rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_PLUGINS, plugins);
   set_counters (runner, writer);
   set_sampler (runner, writer);
+  set_rates (runner, writer);
   rn_hook_list_save (runner->hooks, writer);
   set_log (runner, writer);
   rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_CONFIG, runner->config_text);

@@ -15,6 +15,7 @@ G_BEGIN_DECLS
 #define RN_CHECKPOINT_FORMAT_NAME "runner-checkpoint-1"
 #define RN_CHECKPOINT_COUNTERS "counters" /* iter, epoch, inner_iter, opt_step: what is finished */
 #define RN_CHECKPOINT_SAMPLER "sampler"   /* seed, epoch, next_batch, and what batches.h adds */
+#define RN_CHECKPOINT_RATES "rates"       /* lrs, momentum, and their base values: of the configuration */
 #define RN_CHECKPOINT_LOG "log/"          /* and NNNN/NAME: a window of the log buffer, numbered in order */
 #define RN_CHECKPOINT_CONFIG "config"     /* plain text: YAML, resolved */
 #define RN_CHECKPOINT_DEVICE "device"     /* plain text */

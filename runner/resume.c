@@ -13,6 +13,7 @@
 #include "runner/runner-private.h"
 #include "runner/base/error.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A whole file, its checksum verified. */
@@ -78,6 +79,8 @@ get_record (const RnSafetensors *file, const char *key, GError **error)
   return record;
 }
 
+#define MAX_COUNT (G_MAXINT64 / 2) /* a run can count on from here */
+
 /* Those of the file, by its own count of batches. */
 static gboolean
 read_counters (const RnRecord *record, const RnBatches *batches, RnCounters *counters, GError **error)
@@ -88,8 +91,10 @@ read_counters (const RnRecord *record, const RnBatches *batches, RnCounters *cou
                             .epoch = rn_record_int (record, "epoch", -1),
                             .inner_iter = rn_record_int (record, "inner_iter", -1),
                             .opt_step = rn_record_int (record, "opt_step", -1) };
-  if (counters->epoch >= 0 && counters->inner_iter >= 0 && counters->inner_iter <= batches->epoch_length
-      && counters->opt_step >= 0 && !__builtin_mul_overflow (counters->epoch, batches->epoch_length, &iters)
+  if (counters->iter >= 0 && counters->iter <= MAX_COUNT && counters->epoch >= 0 && counters->inner_iter >= 0
+      && counters->inner_iter <= batches->epoch_length && counters->opt_step >= 0
+      && counters->opt_step <= MAX_COUNT
+      && !__builtin_mul_overflow (counters->epoch, batches->epoch_length, &iters)
       && counters->iter - counters->inner_iter == iters)
     return TRUE;
   g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "its counters do not agree");
@@ -171,6 +176,34 @@ compare_devices (RnRunner *runner, const RnSafetensors *file)
 }
 
 static gboolean
+are_rates (const double *values, gsize n)
+{
+  for (gsize i = 0; i < n; i++)
+    if (!(isfinite (values[i]) && values[i] >= 0))
+      return FALSE;
+  return TRUE;
+}
+
+/* Those that a hook had set, unless the configuration has others now. A checkpoint of before has none. */
+static void
+load_rates (RnRunner *runner, const RnSafetensors *file)
+{
+  g_autoptr (RnRecord) record = get_record (file, RN_CHECKPOINT_RATES, NULL);
+  if (record == NULL)
+    return;
+
+  gsize n;
+  const double *lrs = rn_record_floats (record, "lrs", &n);
+  if (rn_record_float (record, "base_lr", NAN) == rn_runner_base_lr (runner) && n == runner->task->n_groups
+      && are_rates (lrs, n))
+    memcpy (runner->lrs, lrs, n * sizeof *lrs);
+  double momentum = rn_record_float (record, "momentum", NAN);
+  if (rn_record_float (record, "base_momentum", NAN) == rn_runner_base_momentum (runner)
+      && are_rates (&momentum, 1) && momentum <= 1)
+    runner->momentum = momentum;
+}
+
+static gboolean
 load_log (RnRunner *runner, const RnSafetensors *file, GError **error)
 {
   g_autoptr (GPtrArray) keys = rn_safetensors_metadata_keys (file, RN_CHECKPOINT_LOG);
@@ -230,6 +263,7 @@ apply (RnRunner *runner, const RnSafetensors *file, gboolean *is_changed, GError
   if (!load_tensors (runner, file, *is_changed, error) || !rn_hook_list_load (runner->hooks, file, error)
       || (!*is_changed && !load_log (runner, file, error)))
     return FALSE;
+  load_rates (runner, file);
   if (!runner->has_optimizer_state && counters.opt_step > 0 && rn_optimizer_momentum (runner->optimizer) > 0)
     g_warning ("resume: the checkpoint has no state of this optimizer: it starts anew");
   runner->now = counters;
