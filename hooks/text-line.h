@@ -14,7 +14,8 @@ char *rn_text_line_train (const RnRunner *runner, const RnRecord *means, gboolea
  * "Epoch(val) [1][20]<TAB>mAP: 0.7000, ..."; @by_epoch FALSE: "Iter(val) [100]<TAB>...". @values: whose
  * fractional numbers are shown, without times. @count: images or batches. (transfer full)
  */
-char *rn_text_line_val (const RnRecord *values, gboolean by_epoch, gint64 epoch, gint64 iter, gint64 count);
+char *rn_text_line_val (const RnRunner *runner, const RnRecord *values, gboolean by_epoch, gint64 epoch,
+                        gint64 iter, gint64 count);
 
 /* "time", "data_time", "forward_time", ... */
 gboolean rn_log_is_time (const char *name);

@@ -146,7 +146,7 @@ log_scores (TextLogger *self, RnRunner *runner, GError **error)
 
   g_autoptr (RnRecord) record = rn_record_new ();
   g_autofree char *line = rn_text_line_val (
-      scores, rn_log_window_counts_epochs (&self->window, runner), rn_record_int (scores, "epoch", 0),
+      runner, scores, rn_log_window_counts_epochs (&self->window, runner), rn_record_int (scores, "epoch", 0),
       rn_record_int (scores, "iter", 0), rn_record_int (scores, "n_images", 0));
   rn_record_set_string (record, "mode", "val");
   for (guint i = 0; i < rn_record_size (scores); i++)
@@ -248,8 +248,8 @@ after_val_epoch (RnHook *hook, RnRunner *runner, GError **error)
   g_autoptr (RnRecord) means = rn_log_val_means (runner), record = rn_record_new ();
   gint64 epoch = rn_runner_epoch (runner), iter = rn_runner_iter (runner),
          n_batches = rn_runner_inner_iter (runner);
-  g_autofree char *line =
-      rn_text_line_val (means, rn_log_window_counts_epochs (&self->window, runner), epoch, iter, n_batches);
+  g_autofree char *line = rn_text_line_val (
+      runner, means, rn_log_window_counts_epochs (&self->window, runner), epoch, iter, n_batches);
 
   rn_record_set_string (record, "mode", "val");
   rn_record_set_int (record, "epoch", epoch);

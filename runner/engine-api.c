@@ -82,6 +82,12 @@ rn_runner_backward (RnRunner *runner, GError **error)
 }
 
 void
+rn_runner_skip_backward (RnRunner *runner)
+{
+  runner->is_backward_done = TRUE;
+}
+
+void
 rn_runner_set_window_open (RnRunner *runner, gboolean is_open)
 {
   runner->is_window_open = is_open;
@@ -293,6 +299,12 @@ void
 rn_runner_log_latest (RnRunner *runner, const char *name, double value)
 {
   rn_log_buffer_push_latest (runner->log, name, runner->now.iter, value);
+}
+
+gboolean
+rn_runner_is_log_latest (const RnRunner *runner, const char *name)
+{
+  return rn_log_buffer_is_latest (runner->log, name);
 }
 
 gint64

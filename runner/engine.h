@@ -24,6 +24,8 @@ RN_API void rn_runner_set_grad_scale (RnRunner *runner, float scale);
 RN_API gboolean rn_runner_zero_grads (RnRunner *runner, GError **error);
 /* Of the batch that was just forwarded; adds to the gradients. after_train_iter only, once. */
 RN_API gboolean rn_runner_backward (RnRunner *runner, GError **error);
+/* In its place: this batch has none, and what the forward pass kept for it may go. */
+RN_API void rn_runner_skip_backward (RnRunner *runner);
 /* The gradients hold an unfinished window: a checkpoint of now has them as "pending/NAME". */
 RN_API void rn_runner_set_window_open (RnRunner *runner, gboolean is_open);
 /* So it is, also after a resume that found them. */
@@ -82,8 +84,9 @@ RN_API gboolean rn_node_read (const RnNode *map, const RnKeySpec *keys, gpointer
 RN_API gboolean rn_runner_find_non_finite (RnRunner *runner, char **where, GError **error);
 /* What a plugin defines with RN_CLOSURE_DEFINE (@name), or NULL. */
 RN_API RnClosureFunc rn_find_closure (const char *name);
-/* The stages of @hook that its descriptor has functions for are cut down to @stage; in prepare. */
-RN_API void rn_hook_keep_stage (RnHook *hook, RnStage stage);
+/* The stages of @hook that its descriptor has functions for are cut down to those of @stages, which has the bit
+ * 1 << stage for each; in prepare. */
+RN_API void rn_hook_keep_stages (RnHook *hook, guint stages);
 /* The number of a stage by its name, "after_train_iter"; RN_STAGE_COUNT if there is none. Names, for hints:
  * NULL-ended, lent. */
 RN_API RnStage rn_stage_find (const char *name);
@@ -208,6 +211,7 @@ RN_API char *rn_runner_make_out_dir (const RnRunner *runner, const char *out_dir
 
 /* As rn_runner_log, for a count or a scale: lines show its last value, not the mean. */
 RN_API void rn_runner_log_latest (RnRunner *runner, const char *name, double value);
+RN_API gboolean rn_runner_is_log_latest (const RnRunner *runner, const char *name);
 /* Of log_config: for loggers without one of their own. */
 RN_API gint64 rn_runner_log_interval (const RnRunner *runner);
 /* Called once for each value of the last @n_iters iterations, with their mean, in the order of first use. While

@@ -59,7 +59,7 @@ void
 rn_log_buffer_reserve (RnLogBuffer *buffer, gint64 n_iters)
 {
   g_return_if_fail (buffer->windows->len == 0);
-  buffer->capacity = MAX (buffer->capacity, n_iters);
+  buffer->capacity = MAX (buffer->capacity, MIN (n_iters, RN_LOG_MAX_ITERS));
 }
 
 static const Entry *
@@ -126,6 +126,13 @@ rn_log_buffer_push_latest (RnLogBuffer *buffer, const char *name, gint64 iter, d
   Window *window = get_window (buffer, name);
   window->is_latest = TRUE;
   push (buffer, window, iter, value);
+}
+
+gboolean
+rn_log_buffer_is_latest (const RnLogBuffer *buffer, const char *name)
+{
+  int found = find_window (buffer, name, 0);
+  return found >= 0 && ((const Window *) g_ptr_array_index (buffer->windows, (guint) found))->is_latest;
 }
 
 /* Over the iterations [@end - @n_iters, @end), from the oldest on; of a count its last value. NAN if there is
@@ -201,6 +208,8 @@ rn_log_buffer_save (const RnLogBuffer *buffer, guint i)
   RnRecord *record = rn_record_new ();
   rn_record_set_floats (record, "iters", iters, (gsize) window->count);
   rn_record_set_floats (record, "values", values, (gsize) window->count);
+  if (window->is_latest)
+    rn_record_set_int (record, "latest", 1);
   return record;
 }
 
@@ -214,4 +223,6 @@ rn_log_buffer_load (RnLogBuffer *buffer, const char *name, const RnRecord *windo
   for (gsize i = 0; i < MIN (n_iters, n_values); i++)
     if (iters[i] >= 0 && iters[i] < 0x1p53)
       rn_log_buffer_push (buffer, name, (gint64) iters[i], values[i]);
+  if (rn_record_int (window, "latest", 0) != 0)
+    get_window (buffer, name)->is_latest = TRUE;
 }

@@ -17,12 +17,18 @@ RnLogBuffer *rn_log_buffer_new (void);
 void rn_log_buffer_free (RnLogBuffer *buffer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnLogBuffer, rn_log_buffer_free)
 
-/* Keeps at least @n_iters iterations of what is logged once an iteration. Before the first value. */
+/* More would not fit into the header of a checkpoint, of which the format allows 100 MB. */
+#define RN_LOG_MAX_ITERS 100000
+
+/* Keeps at least @n_iters iterations of what is logged once an iteration, but no more than RN_LOG_MAX_ITERS.
+ * Before the first value. */
 void rn_log_buffer_reserve (RnLogBuffer *buffer, gint64 n_iters);
 /* @iter: 0-based number of the iteration; must not go back for a name. */
 void rn_log_buffer_push (RnLogBuffer *buffer, const char *name, gint64 iter, double value);
 /* The same for a count or a scale: its last value stands for the mean. */
 void rn_log_buffer_push_latest (RnLogBuffer *buffer, const char *name, gint64 iter, double value);
+gboolean rn_log_buffer_is_latest (const RnLogBuffer *buffer,
+                                  const char *name); /* FALSE for an unknown name */
 /* Means over the iterations [@end - @n_iters, @end), for names that have a value there, in the order of first
  * use. */
 void rn_log_buffer_foreach (const RnLogBuffer *buffer, gint64 end, gint64 n_iters, RnLogFunc func,
@@ -34,7 +40,8 @@ double rn_log_buffer_mean (const RnLogBuffer *buffer, const char *name, gint64 e
 /* Names in the order of first use. Lent. */
 guint rn_log_buffer_size (const RnLogBuffer *buffer);
 const char *rn_log_buffer_name (const RnLogBuffer *buffer, guint i);
-/* The window of name @i as lists "iters" and "values". (transfer full) */
+/* The window of name @i: lists "iters" and "values", and "latest" where the last value stands for the mean.
+ * (transfer full) */
 RnRecord *rn_log_buffer_save (const RnLogBuffer *buffer, guint i);
 /* Puts such a window back. */
 void rn_log_buffer_load (RnLogBuffer *buffer, const char *name, const RnRecord *window);

@@ -61,9 +61,9 @@ check_loss (RnRunner *runner, double loss, GError **error)
   runner->n_bad_losses++;
   if (runner->n_bad_losses == 1)
     g_warning ("the loss of iteration %" G_GINT64_FORMAT
-               " is %g; what usually helps: a smaller optimizer.lr, lr_config.warmup: linear, "
+               " is %s; what usually helps: a smaller optimizer.lr, lr_config.warmup: linear, "
                "optimizer_config.grad_clip: {max_norm: 35}",
-               runner->now.iter + 1, loss);
+               runner->now.iter + 1, isnan (loss) ? "NaN" : "infinite");
   if (runner->n_bad_losses < MAX_BAD_LOSSES)
     return TRUE;
   g_set_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED,
@@ -123,8 +123,8 @@ train_batch (RnRunner *runner, GError **error)
   runner->grad_scale = 1;
   runner->loss_weight = 1;
   runner->is_backward_done = runner->has_step_grads = FALSE;
-  return rn_runner_call_stage (runner, RN_STAGE_BEFORE_TRAIN_ITER, error) && forward_train (runner, error)
-         && rn_runner_call_stage (runner, RN_STAGE_AFTER_TRAIN_ITER, error);
+  return rn_runner_call_stage (runner, RN_STAGE_BEFORE_TRAIN_ITER, error) && rn_runner_flush (runner, error)
+         && forward_train (runner, error) && rn_runner_call_stage (runner, RN_STAGE_AFTER_TRAIN_ITER, error);
 }
 
 static gboolean
@@ -166,7 +166,7 @@ open_pass (RnRunner *runner, GError **error)
     return TRUE;
   runner->is_pass_open = TRUE;
   task->vtbl->seek (task, RN_TASK_TRAIN, (guint64) runner->now.epoch, runner->now.inner_iter);
-  return rn_runner_call_stage (runner, RN_STAGE_BEFORE_TRAIN_EPOCH, error);
+  return rn_runner_call_stage (runner, RN_STAGE_BEFORE_TRAIN_EPOCH, error) && rn_runner_flush (runner, error);
 }
 
 static gboolean
@@ -242,5 +242,5 @@ rn_runner_run (RnRunner *runner, GError **error)
   runner->stage = RN_STAGE_AFTER_RUN;
   if (!rn_hook_list_finish (runner->hooks, runner, is_ok ? error : NULL))
     is_ok = FALSE;
-  return is_ok;
+  return is_ok && rn_runner_flush (runner, error);
 }

@@ -41,6 +41,7 @@ rn_process_memory (guint64 *current, guint64 *peak)
     }
   if (getrusage (RUSAGE_SELF, &usage) == 0)
     *peak = (guint64) usage.ru_maxrss * 1024;
+  *peak = MAX (*peak, *current); /* the kernel writes the peak down late */
 }
 
 guint64

@@ -134,6 +134,15 @@ test_lines (gconstpointer data)
   fake_run_close (&run);
 }
 
+static char *
+join_lines (void)
+{
+  GString *all = g_string_new (NULL);
+  for (guint i = 0; i < text_lines->len; i++)
+    g_string_append_printf (all, "%s\n", (const char *) g_ptr_array_index (text_lines, i));
+  return g_string_free (all, FALSE);
+}
+
 /* The form of MMCV's lines. */
 static void
 test_text (void)
@@ -165,6 +174,25 @@ test_text (void)
   g_assert_cmpstr (
       g_ptr_array_index (lines, 2), ==,
       "{\"mode\": \"val\", \"epoch\": 1, \"iter\": 4, \"n_images\": 5, \"AP50\": 0.773, \"mAP\": 0.77259}");
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
+/* Counts and scales are shown as they are. */
+static void
+test_text_counts (void)
+{
+  FakeRun run;
+
+  g_ptr_array_set_size (text_lines, 0);
+  fake_run_open (&run,
+                 ITERS (4, "interval: 4") "optimizer_config: {type: GradientCumulativeFp16OptimizerHook, "
+                                          "cumulative_iters: 3, loss_scale: 512}\n",
+                 4, NULL);
+  fake_run_go (&run);
+  g_autofree char *all = join_lines ();
+  g_assert_nonnull (strstr (all, ", micro_batches: 1, loss_scale: 512, skipped: 0"));
+  g_assert_nonnull (g_strrstr (all, ", loss: "));
   fake_run_remove (run.dir);
   fake_run_close (&run);
 }
@@ -406,6 +434,7 @@ main (int argc, char **argv)
       g_test_add_data_func (name, &cases[i], test_lines);
     }
   g_test_add_func ("/hooks/text-logger/text", test_text);
+  g_test_add_func ("/hooks/text-logger/text-counts", test_text_counts);
   g_test_add_func ("/hooks/text-logger/nan", test_nan);
   g_test_add_data_func ("/hooks/text-logger/resume/new-file", RESUMED (""), test_resume_new_file);
   g_test_add_data_func ("/hooks/text-logger/resume/no-append", RESUMED (", append: true"),
