@@ -4,6 +4,8 @@
 
 #include <runner/engine.h>
 
+#include <string.h>
+
 typedef struct
 {
   RnHook hook;
@@ -13,7 +15,8 @@ typedef struct
 } Closure;
 
 static const RnKeySpec keys[] = {
-  RN_KEY (Closure, stage, RN_KEY_STRING, "null", "when it is called: after_train_epoch, before_run, ...",
+  RN_KEY (Closure, stage, RN_KEY_STRING, "null",
+          "when it is called: after_train_epoch, before_run, ...; after_epoch: of training and validation",
           .flags = RN_KEY_NULLABLE),
   RN_KEY (Closure, fn_name, RN_KEY_STRING, "null", "MMCV's name of the key stage", .flags = RN_KEY_NULLABLE),
   RN_KEY (Closure, fn, RN_KEY_STRING, NULL,
@@ -22,35 +25,61 @@ static const RnKeySpec keys[] = {
   RN_KEY_END,
 };
 
+/* MMCV's names for a stage of training and that of validation. */
+static const struct
+{
+  const char *name;
+  guint stages; /* bits 1 << RnStage */
+} both[] = {
+  { "before_epoch", 1u << RN_STAGE_BEFORE_TRAIN_EPOCH | 1u << RN_STAGE_BEFORE_VAL_EPOCH },
+  { "before_iter", 1u << RN_STAGE_BEFORE_TRAIN_ITER | 1u << RN_STAGE_BEFORE_VAL_ITER },
+  { "after_iter", 1u << RN_STAGE_AFTER_TRAIN_ITER | 1u << RN_STAGE_AFTER_VAL_ITER },
+  { "after_epoch", 1u << RN_STAGE_AFTER_TRAIN_EPOCH | 1u << RN_STAGE_AFTER_VAL_EPOCH },
+};
+
+/* Bits 1 << RnStage; 0: there is no such stage. */
+static guint
+stages_of (const char *name)
+{
+  RnStage stage = rn_stage_find (name);
+
+  for (gsize i = 0; i < G_N_ELEMENTS (both); i++)
+    if (strcmp (both[i].name, name) == 0)
+      return both[i].stages;
+  return stage != RN_STAGE_COUNT ? 1u << stage : 0;
+}
+
 static gboolean
-find_stage (Closure *self, RnStage *stage, GError **error)
+find_stages (Closure *self, guint *stages, GError **error)
 {
   const char *key = self->stage != NULL ? "stage" : "fn_name",
              *name = self->stage != NULL ? self->stage : self->fn_name;
 
   if (name == NULL || (self->stage != NULL && self->fn_name != NULL))
     return rn_node_error (self->hook.config, error, "needs one of the keys stage and fn_name");
-  *stage = rn_stage_find (name);
-  if (*stage != RN_STAGE_COUNT)
+  *stages = stages_of (name);
+  if (*stages != 0)
     return TRUE;
   g_autofree char *all = g_strjoinv (", ", (char **) rn_stage_names ());
-  return rn_node_error (rn_node_get (self->hook.config, key), error, "no stage \"%s\"; there are: %s", name,
-                        all);
+  return rn_node_error (rn_node_get (self->hook.config, key), error,
+                        "no stage \"%s\"; there are: %s; and before_epoch, before_iter, after_iter, "
+                        "after_epoch, of training and validation",
+                        name, all);
 }
 
 static gboolean
 prepare (RnHook *hook, RnWants *wants, GError **error)
 {
   Closure *self = (Closure *) hook;
-  RnStage stage;
+  guint stages;
 
-  if (!find_stage (self, &stage, error))
+  if (!find_stages (self, &stages, error))
     return FALSE;
   self->function = rn_find_closure (self->fn);
   if (self->function == NULL)
     return rn_node_error (rn_node_get (hook->config, "fn"), error,
                           "no plugin of `plugins:` has RN_CLOSURE_DEFINE (%s)", self->fn);
-  rn_hook_keep_stage (hook, stage);
+  rn_hook_keep_stages (hook, stages);
   return TRUE;
 }
 

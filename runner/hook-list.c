@@ -78,12 +78,12 @@ rn_stage_find (const char *name)
 }
 
 void
-rn_hook_keep_stage (RnHook *hook, RnStage stage)
+rn_hook_keep_stages (RnHook *hook, guint stages)
 {
   Slot *slot = hook->reserved[0];
 
   for (int i = 0; i < RN_STAGE_COUNT; i++)
-    if (i != (int) stage)
+    if ((stages & 1u << i) == 0)
       slot->calls[i] = NULL;
 }
 

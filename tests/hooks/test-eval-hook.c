@@ -414,7 +414,8 @@ test_unused_keys (void)
 {
   FakeRun run = run_with (
       BY_EPOCH (1, "evaluation: {interval: 1, proposal_nums: [100], logger: null, metric_items: [mAP], "
-                   "classwise: false, jsonfile_prefix: x, gpu_collect: true, broadcast_bn_buffer: true}\n"
+                   "classwise: false, jsonfile_prefix: x, iou_thrs: null, file_client_args: {backend: disk}, "
+                   " gpu_collect: true, broadcast_bn_buffer: true}\n"
                    "checkpoint_config: {interval: 1, sync_buffer: false, file_client_args: {backend: disk}, "
                    "filename_tmpl: 'e_{}.pth', create_symlink: true, meta: {}}\n"),
       2, best_scores, 1);

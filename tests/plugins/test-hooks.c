@@ -306,7 +306,7 @@ test_closure (void)
   g_autofree char *generic = train ("plugins: [./functions.so]\n"
                                     "custom_hooks: [{type: ClosureHook, fn_name: after_epoch, fn: hello}]\n",
                                     "--work-dir closure", 0);
-  assert_contains (generic, ", ClosureHook (50)");
+  assert_contains (generic, "\n  after_train_epoch  ClosureHook (50)");
   assert_contains (generic, "\n  after_val_epoch    ClosureHook (50)");
   assert_lacks (generic, "before_val_epoch   ClosureHook");
   assert_lacks (generic, "after_train_iter   OptimizerHook (40), ClosureHook");
