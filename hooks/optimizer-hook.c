@@ -210,7 +210,10 @@ rn_optimizer_hook_after_train_iter (RnHook *hook, RnRunner *runner, GError **err
   RnWindow window = rn_accumulation_window (&self->windows, iter);
 
   if (window.is_dropped)
-    return TRUE;
+    {
+      rn_runner_skip_backward (runner);
+      return TRUE;
+    }
   if (!rn_runner_backward (runner, error))
     return FALSE;
   self->pending.n_micro++;

@@ -310,7 +310,7 @@ rn_runner_draw_detections (RnRunner *runner, gint64 index, double min_score, con
   if (runner->task->vtbl->draw == NULL)
     return rn_hook_error (error, "there is no validation set to draw an image of; it is read where the "
                                  "configuration has `evaluation:` and data.val");
-  if (runner->batch != NULL && !runner->is_backward_done)
+  if (runner->batch != NULL && !runner->is_validating && !runner->is_backward_done)
     return rn_hook_error (error, "images are drawn between iterations, or behind the optimizer hook "
                                  "(priority above 40): the forward pass is still needed");
   return runner->task->vtbl->draw (runner->task, index, min_score, path, error);

@@ -221,8 +221,8 @@ RN_API double rn_runner_loss (const RnRunner *runner, const char *name);
 /* Mean of a logged value over the last @n_iters iterations, the running one included; NAN if there is none.
  * While validating: over all images since before_val_epoch, of what was logged while validating. */
 RN_API double rn_runner_log_mean (const RnRunner *runner, const char *name, gint64 n_iters);
-/* In init: at least @n_iters iterations of every logged value are kept. Without it log_config.interval are,
- * and means are over no more. */
+/* In init: at least @n_iters iterations of every logged value are kept, up to 100000. Without it
+ * log_config.interval are, and means are over no more. */
 RN_API void rn_runner_reserve_log (RnRunner *runner, gint64 n_iters);
 /* The evaluation of this stage, if there was one: "mAP", "AP50", ...; else NAN. */
 RN_API double rn_runner_score (const RnRunner *runner, const char *name);
@@ -275,8 +275,8 @@ RN_API gboolean rn_runner_write_grad (RnRunner *runner, guint param, const float
 /* Ends the run after this iteration; a checkpoint is saved. */
 RN_API void rn_runner_stop (RnRunner *runner);
 /* Asks for a checkpoint work_dir/@name.safetensors, with the optimizer, written when all hooks of the stage
- * have run; in validation, when its pass is over. It is kept for good; epoch_N, iter_N and latest are no
- * names for it. */
+ * have run; in validation, when its pass is over; not after a failure. It is kept for good; epoch_N, iter_N
+ * and latest are no names for it. */
 RN_API void rn_runner_save (RnRunner *runner, RnHook *hook, const char *name);
 /* Draws what the model, as it is now, finds in image @index of the validation set (0-based), with the ground
  * truth, into the PNG file @path. After an iteration's step, or in the stages of an epoch. Errors also when

@@ -59,7 +59,7 @@ struct _RnRunner
   double momentum;
   gint64 total_steps;           /* schedules count steps, to this number; 0: they count iterations */
   double grad_multiplier;       /* of the gradients of this step */
-  gboolean is_backward_done;    /* in this iteration: its activations are gone */
+  gboolean is_backward_done;    /* in this iteration, or it has none: nobody needs its activations any more */
   gboolean has_step_grads;      /* in this iteration: the gradients of a step are complete */
   gboolean is_window_open;      /* gradients matter beyond this iteration */
   gboolean has_optimizer_state; /* a step was done, or its momentum was loaded */

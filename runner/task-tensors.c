@@ -15,6 +15,7 @@
 #define PREFIX_EMA "ema/"
 /* I64 [1]: the steps that made the state of an optimizer to which their number matters. */
 #define NAME_STEPS "optimizer/steps"
+#define MAX_STEPS ((gint64) 1 << 53) /* a double still tells one from the next */
 
 /* ---- writing ---- */
 
@@ -78,7 +79,7 @@ load_steps (const RnSafetensors *file, gint64 *n_steps, GError **error)
   if (tensor != NULL && strcmp (tensor->type, "I64") == 0 && tensor->bytes == sizeof number)
     memcpy (&number, tensor->data, sizeof number);
   *n_steps = GINT64_FROM_LE (number);
-  if (*n_steps >= 1)
+  if (*n_steps >= 1 && *n_steps <= MAX_STEPS)
     return TRUE;
   g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
                "%s: the optimizer has a state, but " NAME_STEPS " is no number of steps",

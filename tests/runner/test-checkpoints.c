@@ -187,6 +187,56 @@ test_asked_for (void)
   fake_run_close (&run);
 }
 
+/* What is asked for ahead of an iteration has the weights from before it. */
+RN_HOOK_DESC (want_before_iter, WantHook, .name = "WantBeforeIterHook", .summary = "for tests",
+              .before_train_iter = want);
+RN_HOOK_DESC (want_before_epoch, WantHook, .name = "WantBeforeEpochHook", .summary = "for tests",
+              .before_train_epoch = want);
+
+static gboolean
+want_at_end (RnHook *hook, RnRunner *runner, GError **error)
+{
+  rn_runner_save (runner, hook, wanted_name);
+  return TRUE;
+}
+
+RN_HOOK_DESC (want_after_run, WantHook, .name = "WantAfterRunHook", .summary = "for tests",
+              .after_run = want_at_end);
+
+static void
+test_asked_for_stages (void)
+{
+  static const struct
+  {
+    const char *yaml;
+    gint64 iter;
+  } cases[] = {
+    { BY_ITER (6, "custom_hooks: [{type: WantBeforeIterHook}]\n"), 1 },
+    { BY_ITER (6, "custom_hooks: [{type: WantBeforeEpochHook}]\n"), 1 },
+    { BY_ITER (6, "custom_hooks: [{type: WantAfterRunHook}]\n"), 6 },
+  };
+
+  wanted_name = "mine";
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      FakeRun run, again;
+      fake_run_open (&run, cases[i].yaml, 1, NULL);
+      fake_run_go (&run);
+      fake_run_assert_files (run.dir, "mine.safetensors");
+
+      g_autofree char *path = g_build_filename (run.dir, "mine.safetensors", NULL);
+      g_autoptr (GError) error = NULL;
+      fake_run_open (&again, BY_ITER (6, ""), 1, run.dir);
+      fake_run_resume (&again, path);
+      g_assert_cmpint (rn_runner_iter (again.runner), ==, cases[i].iter);
+      g_assert_true (rn_runner_run (again.runner, &error));
+      g_assert_cmpmem (again.fake.w, sizeof again.fake.w, run.fake.w, sizeof run.fake.w);
+      fake_run_close (&again);
+      fake_run_remove (run.dir);
+      fake_run_close (&run);
+    }
+}
+
 /* Names that the list may own one day, and be deleted with, or that leave the folder. */
 static void
 test_asked_for_refused (void)
@@ -245,6 +295,9 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_assert_true (rn_hook_register (&rn_hook_desc_want, NULL));
+  g_assert_true (rn_hook_register (&rn_hook_desc_want_before_iter, NULL));
+  g_assert_true (rn_hook_register (&rn_hook_desc_want_before_epoch, NULL));
+  g_assert_true (rn_hook_register (&rn_hook_desc_want_after_run, NULL));
   g_assert_true (rn_hook_register (&rn_hook_desc_stop, NULL));
 
   for (gsize i = 0; i < G_N_ELEMENTS (retentions); i++)
@@ -255,6 +308,7 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/retention/old-folder", test_old_folder);
   g_test_add_func ("/runner/retention/out-dir", test_out_dir);
   g_test_add_func ("/runner/asked-for", test_asked_for);
+  g_test_add_func ("/runner/asked-for/stages", test_asked_for_stages);
   g_test_add_func ("/runner/asked-for/refused", test_asked_for_refused);
   g_test_add_func ("/runner/damaged-list", test_damaged_list);
   return g_test_run ();

@@ -84,6 +84,34 @@ test_save (void)
   assert_means (back, 101, 8, "loss=97.5 norm=970 ");
 }
 
+/* What was a count before a resume is one behind it, also before it is logged again. */
+static void
+test_save_latest (void)
+{
+  g_autoptr (RnLogBuffer) buffer = rn_log_buffer_new (), back = rn_log_buffer_new ();
+
+  rn_log_buffer_reserve (buffer, 8);
+  rn_log_buffer_reserve (back, 8);
+  for (gint64 i = 0; i < 4; i++)
+    rn_log_buffer_push_latest (buffer, "skipped", i, (double) i);
+  g_autoptr (RnRecord) window = rn_log_buffer_save (buffer, 0);
+  rn_log_buffer_load (back, "skipped", window);
+  assert_means (buffer, 5, 4, "skipped=3 ");
+  assert_means (back, 5, 4, "skipped=3 ");
+}
+
+/* A checkpoint has to hold all of a window. */
+static void
+test_bound (void)
+{
+  g_autoptr (RnLogBuffer) buffer = rn_log_buffer_new ();
+
+  rn_log_buffer_reserve (buffer, G_MAXINT64);
+  for (gint64 i = 0; i < RN_LOG_MAX_ITERS + 5; i++)
+    rn_log_buffer_push (buffer, "loss", i, i < 5 ? 1e9 : 1);
+  assert_means (buffer, RN_LOG_MAX_ITERS + 5, G_MAXINT64, "loss=1 ");
+}
+
 int
 main (int argc, char **argv)
 {
@@ -91,5 +119,7 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/log-buffer/means", test_means);
   g_test_add_func ("/runner/log-buffer/latest", test_latest);
   g_test_add_func ("/runner/log-buffer/save", test_save);
+  g_test_add_func ("/runner/log-buffer/save-latest", test_save_latest);
+  g_test_add_func ("/runner/log-buffer/bound", test_bound);
   return g_test_run ();
 }

@@ -166,12 +166,21 @@ read_zeros (gpointer source, gsize offset, void *dst, gsize size, GError **error
   return TRUE;
 }
 
+/* More than can be counted on from. */
+static gboolean
+read_ones (gpointer source, gsize offset, void *dst, gsize size, GError **error)
+{
+  memset (dst, 0xff, size);
+  ((guint8 *) dst)[size - 1] = 0x7f;
+  return TRUE;
+}
+
 static void
 test_bad_steps (void)
 {
   static const char *const adam[] = { ADAM, NULL };
-  const RnTensorDesc descs[] = { rn_desc_vector (RN_I64, 1), rn_desc_vector (RN_I32, 2),
-                                 rn_desc_vector (RN_F32, 1) };
+  const RnTensorDesc descs[] = { rn_desc_vector (RN_I64, 1), rn_desc_vector (RN_I64, 1),
+                                 rn_desc_vector (RN_I32, 2), rn_desc_vector (RN_F32, 1) };
   Stepper f;
 
   stepper_open (&f, data, adam);
@@ -184,7 +193,8 @@ test_bad_steps (void)
       rn_params_add_to (params, device, RN_ARRAY_STATE, "exp_avg/", writer);
       rn_params_add_to (params, device, RN_ARRAY_STATE + (RnParamArray) 1, "exp_avg_sq/", writer);
       if (i < G_N_ELEMENTS (descs)) /* the last file has none */
-        rn_safetensors_writer_add (writer, "optimizer/steps", &descs[i], read_zeros, NULL, NULL);
+        rn_safetensors_writer_add (writer, "optimizer/steps", &descs[i], i == 0 ? read_ones : read_zeros,
+                                   NULL, NULL);
       g_autoptr (RnSafetensors) file = save_and_open (&f, writer);
       assert_refused (&f, file, "*optimizer/steps is no number of steps*");
     }
