@@ -59,12 +59,10 @@ save_state (RnHook *hook, RnRecord *state)
 {
   const EarlyStopping *self = (const EarlyStopping *) hook;
 
+  rn_record_set_string (state, "monitor", self->monitor);
   rn_record_set_int (state, "n_wait", self->n_wait);
   if (!isnan (self->best))
-    {
-      rn_record_set_string (state, "monitor", self->monitor);
-      rn_record_set_float (state, "best", self->best);
-    }
+    rn_record_set_float (state, "best", self->best);
 }
 
 static gboolean
@@ -73,7 +71,7 @@ load_state (RnHook *hook, const RnRecord *state, GError **error)
   EarlyStopping *self = (EarlyStopping *) hook;
   const char *monitor = rn_record_string (state, "monitor");
 
-  if (monitor == NULL || !g_str_equal (monitor, self->monitor)) /* nothing yet, or of another score */
+  if (monitor == NULL || !g_str_equal (monitor, self->monitor)) /* of another score */
     return TRUE;
   self->best = rn_record_float (state, "best", NAN);
   self->n_wait = MAX (rn_record_int (state, "n_wait", 0), 0);

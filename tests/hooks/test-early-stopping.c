@@ -143,6 +143,33 @@ test_resume (void)
   fake_run_remove (dir);
 }
 
+/* Also where no score was a number yet. */
+static void
+test_resume_without_best (void)
+{
+  static const double scores[] = { NONE, NONE, NONE, NONE };
+#define PATIENT                                                   \
+  "evaluation: {interval: 1}\ncheckpoint_config: {interval: 1}\n" \
+  "custom_hooks: [{type: EarlyStoppingHook, monitor: mAP, patience: 3, check_finite: false}]\n"
+  FakeRun first, second;
+
+  fake_run_open (&first, BY_EPOCH (2, PATIENT), 2, NULL);
+  first.fake.scores = scores;
+  first.fake.n_scores = G_N_ELEMENTS (scores);
+  fake_run_go (&first);
+  fake_run_open (&second, BY_EPOCH (8, PATIENT), 2, first.dir);
+  second.fake.scores = scores;
+  second.fake.n_scores = G_N_ELEMENTS (scores);
+  g_autoptr (GError) error = NULL;
+  fake_run_resume (&second, NULL);
+  g_assert_true (rn_runner_run (second.runner, &error));
+  g_assert_cmpint (rn_runner_epoch (second.runner), ==, 3);
+#undef PATIENT
+  fake_run_close (&second);
+  fake_run_remove (first.dir);
+  fake_run_close (&first);
+}
+
 /* A score that another hook adds is known when it was declared. */
 typedef struct
 {
@@ -241,6 +268,7 @@ main (int argc, char **argv)
 
   g_test_add_func ("/early-stopping/cases", test_cases);
   g_test_add_func ("/early-stopping/resume", test_resume);
+  g_test_add_func ("/early-stopping/resume/without-best", test_resume_without_best);
   g_test_add_func ("/early-stopping/monitor", test_monitor);
   return g_test_run ();
 }
