@@ -32,6 +32,7 @@ commands () # FILE...: "runner train" wherever a text or a block of code has it
     done
     for file in $all; do links "$file"; done
     commands $all
+    for folder in examples/*/; do echo "${folder}Makefile"; done # and in a fresh clone too
   }
 } | LC_ALL=C sort -u | {
   n=0
