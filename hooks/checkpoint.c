@@ -1,37 +1,24 @@
 /* checkpoint.c: when to save, and how many files to keep: MMCV's CheckpointHook. */
 #include "config.h"
 
-#include <runner/engine.h>
+#include "hooks/counting.h"
+#include "hooks/unused-key.h"
 
 typedef struct
 {
   RnHook hook;
   gint64 interval, save_begin, max_keep_ckpts, keep_best_k;
-  int by_epoch; /* index into auto_names */
+  int by_epoch; /* RN_BY_* */
   gboolean save_optimizer, save_last;
   char *out_dir;
   char *dir; /* of out_dir, or NULL */
 } CheckpointHook;
 
-static const char *const auto_names[] = { "false", "true", "auto", NULL };
-
-enum
-{
-  BY_ITER,
-  BY_EPOCH,
-  BY_RUNNER,
-};
-
-#define UNUSED(name_, help_)                            \
-  {                                                     \
-    .name = name_, .type = RN_KEY_UNUSED, .help = help_ \
-  }
-
 static const RnKeySpec keys[] = {
   RN_KEY (CheckpointHook, interval, RN_KEY_INT, "-1",
           "epochs or iterations between two checkpoints; -1: only the last", .min = -1, .max = 1e12),
   RN_KEY (CheckpointHook, by_epoch, RN_KEY_ENUM, "auto",
-          "interval counts epochs, not iterations; auto: as the runner does", .names = auto_names),
+          "interval counts epochs, not iterations; auto: as the runner does", .names = rn_by_epoch_names),
   RN_KEY (CheckpointHook, save_begin, RN_KEY_INT, "0",
           "the interval counts from this epoch or iteration, and nothing is saved before it but the last",
           .max = 1e12),
@@ -46,12 +33,12 @@ static const RnKeySpec keys[] = {
           .max = 1000),
   RN_KEY (CheckpointHook, out_dir, RN_KEY_STRING, "null",
           "write to out_dir/(name of the work dir); null: to the work dir", .flags = RN_KEY_NULLABLE),
-  UNUSED ("create_symlink", "latest.safetensors is a link where links work, else there is a warning"),
-  UNUSED ("file_client_args", "files go to the file system"),
-  UNUSED ("filename_tmpl", "names are epoch_N.safetensors and iter_N.safetensors"),
-  UNUSED ("meta", "a checkpoint holds the configuration and all counters"),
-  UNUSED ("published_keys", "`runner convert` writes the weights alone"),
-  UNUSED ("sync_buffer", "there is one process"),
+  RN_UNUSED_KEY ("create_symlink", "latest.safetensors is a link where links work, else there is a warning"),
+  RN_UNUSED_KEY ("file_client_args", "files go to the file system"),
+  RN_UNUSED_KEY ("filename_tmpl", "names are epoch_N.safetensors and iter_N.safetensors"),
+  RN_UNUSED_KEY ("meta", "a checkpoint holds the configuration and all counters"),
+  RN_UNUSED_KEY ("published_keys", "`runner convert` writes the weights alone"),
+  RN_UNUSED_KEY ("sync_buffer", "there is one process"),
   RN_KEY_END,
 };
 
@@ -81,12 +68,6 @@ clear (RnHook *hook)
   g_free (((CheckpointHook *) hook)->dir);
 }
 
-static gboolean
-counts_epochs (const CheckpointHook *self, const RnRunner *runner)
-{
-  return self->by_epoch == BY_RUNNER ? rn_runner_is_by_epoch (runner) : self->by_epoch == BY_EPOCH;
-}
-
 /* @n: finished epochs or iterations, the running one included. */
 static gboolean
 is_due (const CheckpointHook *self, gint64 n)
@@ -114,8 +95,8 @@ after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
   gboolean is_last = self->save_last && rn_runner_is_last_iter (runner);
 
   /* A run counted in iterations may end in the middle of an epoch. */
-  if (counts_epochs (self, runner) ? is_last && !rn_runner_is_end_of_epoch (runner)
-                                   : is_last || is_due (self, rn_runner_iter (runner) + 1))
+  if (rn_counts_epochs (self->by_epoch, runner) ? is_last && !rn_runner_is_end_of_epoch (runner)
+                                                : is_last || is_due (self, rn_runner_iter (runner) + 1))
     request (self, runner, "iter", rn_runner_iter (runner) + 1);
   return TRUE;
 }
@@ -125,7 +106,7 @@ after_train_epoch (RnHook *hook, RnRunner *runner, GError **error)
 {
   CheckpointHook *self = (CheckpointHook *) hook;
 
-  if (counts_epochs (self, runner)
+  if (rn_counts_epochs (self->by_epoch, runner)
       && (is_due (self, rn_runner_epoch (runner) + 1)
           || (self->save_last && rn_runner_is_last_epoch (runner))))
     request (self, runner, "epoch", rn_runner_epoch (runner) + 1);

@@ -9,6 +9,8 @@
 #define G_LOG_DOMAIN "rn-hooks"
 #include "config.h"
 
+#include "hooks/unused-key.h"
+
 #include <runner/engine.h>
 
 #include <math.h>
@@ -61,10 +63,8 @@ static const RnKeySpec keys[] = {
   RN_KEY (EmaHook, begin_epoch, RN_KEY_INT, "0", "the same for an epoch; give one of the two", .max = 1e9),
   RN_KEY (EmaHook, update_buffers, RN_KEY_BOOL, "false",
           "take the mean of batch norm statistics too; false: they are those of the newest weights"),
-  { .name = "resume_from",
-    .type = RN_KEY_UNUSED,
-    .help = "a resumed run takes its mean from the checkpoint of the run" },
-  { .name = "strict_load", .type = RN_KEY_UNUSED, .help = "a mean that does not fit is refused in any case" },
+  RN_UNUSED_KEY ("resume_from", "a resumed run takes its mean from the checkpoint of the run"),
+  RN_UNUSED_KEY ("strict_load", "a mean that does not fit is refused in any case"),
   RN_KEY_END,
 };
 

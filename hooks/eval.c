@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include "hooks/best.h"
+#include "hooks/unused-key.h"
 
 #include <runner/engine.h>
 
@@ -44,11 +45,6 @@ typedef struct
 } EvalHook;
 
 static const char *const mode_names[] = { "auto", "11points", "area", NULL }; /* RnEvalMode */
-
-#define UNUSED(name_, help_)                            \
-  {                                                     \
-    .name = name_, .type = RN_KEY_UNUSED, .help = help_ \
-  }
 
 static const RnKeySpec keys[] = {
   RN_KEY (EvalHook, interval, RN_KEY_INT, "1", "epochs or iterations between two evaluations", .min = 1,
@@ -86,17 +82,17 @@ static const RnKeySpec keys[] = {
           .flags = RN_KEY_NULLABLE),
   RN_KEY (EvalHook, draw, RN_KEY_INT, "0",
           "draw detections and ground truth of so many images, into vis/epoch_N of the work dir", .max = 1e9),
-  UNUSED ("broadcast_bn_buffer", "there is one process"),
-  UNUSED ("file_client_args", "files go to the file system"),
-  UNUSED ("gpu_collect", "there is one process"),
-  UNUSED ("iou_thrs", "bbox is over 0.5 to 0.95, as COCO says; iou_thr is that of mAP"),
-  UNUSED ("jsonfile_prefix", "`runner eval --out` writes the detections"),
-  UNUSED ("logger", "results go to all loggers"),
-  UNUSED ("metric_items", "all scores of a metric are logged"),
-  UNUSED ("nproc", "`threads:` sets the threads"),
-  UNUSED ("proposal_nums", "COCO's 1, 10 and 100 detections"),
-  UNUSED ("scale_ranges", "scores of small, medium and large objects come with bbox"),
-  UNUSED ("tmpdir", "there is one process"),
+  RN_UNUSED_KEY ("broadcast_bn_buffer", "there is one process"),
+  RN_UNUSED_KEY ("file_client_args", "files go to the file system"),
+  RN_UNUSED_KEY ("gpu_collect", "there is one process"),
+  RN_UNUSED_KEY ("iou_thrs", "bbox is over 0.5 to 0.95, as COCO says; iou_thr is that of mAP"),
+  RN_UNUSED_KEY ("jsonfile_prefix", "`runner eval --out` writes the detections"),
+  RN_UNUSED_KEY ("logger", "results go to all loggers"),
+  RN_UNUSED_KEY ("metric_items", "all scores of a metric are logged"),
+  RN_UNUSED_KEY ("nproc", "`threads:` sets the threads"),
+  RN_UNUSED_KEY ("proposal_nums", "COCO's 1, 10 and 100 detections"),
+  RN_UNUSED_KEY ("scale_ranges", "scores of small, medium and large objects come with bbox"),
+  RN_UNUSED_KEY ("tmpdir", "there is one process"),
   RN_KEY_END,
 };
 

@@ -5,6 +5,7 @@ librunner_internal_la_SOURCES += \
   hooks/check-invalid-loss.c \
   hooks/checkpoint.c \
   hooks/closure.c \
+  hooks/counting.c hooks/counting.h \
   hooks/dist-sampler-seed.c \
   hooks/early-stopping.c \
   hooks/ema.c \
@@ -31,4 +32,5 @@ librunner_internal_la_SOURCES += \
   hooks/sync-buffers.c \
   hooks/tensorboard-logger.c \
   hooks/text-line.c hooks/text-line.h \
-  hooks/text-logger.c
+  hooks/text-logger.c \
+  hooks/unused-key.h

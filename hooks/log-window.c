@@ -2,15 +2,6 @@
 
 #include "hooks/log-window.h"
 
-const char *const rn_log_by_epoch_names[] = { "false", "true", "auto", NULL };
-
-enum
-{
-  BY_ITER,
-  BY_EPOCH,
-  BY_RUNNER,
-};
-
 void
 rn_log_window_init (RnLogWindow *window, RnRunner *runner)
 {
@@ -22,7 +13,7 @@ rn_log_window_init (RnLogWindow *window, RnRunner *runner)
 gboolean
 rn_log_window_counts_epochs (const RnLogWindow *window, const RnRunner *runner)
 {
-  return window->by_epoch == BY_RUNNER ? rn_runner_is_by_epoch (runner) : window->by_epoch == BY_EPOCH;
+  return rn_counts_epochs (window->by_epoch, runner);
 }
 
 gboolean

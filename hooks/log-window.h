@@ -5,7 +5,8 @@
 #ifndef HOOKS_LOG_WINDOW_H
 #define HOOKS_LOG_WINDOW_H
 
-#include <runner/engine.h>
+#include "hooks/counting.h"
+#include "hooks/unused-key.h"
 
 G_BEGIN_DECLS
 
@@ -13,11 +14,9 @@ typedef struct
 {
   gint64 interval; /* key; after rn_log_window_init never null */
   gboolean ignore_last;
-  int by_epoch;     /* index into rn_log_by_epoch_names */
+  int by_epoch;     /* RN_BY_* */
   gint64 last_line; /* finished iterations when it was due before */
 } RnLogWindow;
-
-extern const char *const rn_log_by_epoch_names[];
 
 #define RN_LOG_WINDOW_KEY_(Struct, field, type_, deflt_, help_, ...)                                      \
   {                                                                                                       \
@@ -33,11 +32,8 @@ extern const char *const rn_log_by_epoch_names[];
       RN_LOG_WINDOW_KEY_ (Struct, ignore_last, RN_KEY_BOOL, "true",                                          \
                           "nothing for the rest at the end of an epoch, unless it is the epoch's only one"), \
       RN_LOG_WINDOW_KEY_ (Struct, by_epoch, RN_KEY_ENUM, "auto",                                             \
-                          "count within the epoch; auto: as the runner does",                                \
-                          .names = rn_log_by_epoch_names),                                                   \
-  {                                                                                                          \
-    .name = "reset_flag", .type = RN_KEY_UNUSED, .help = "each logger has means of its own"                  \
-  }
+                          "count within the epoch; auto: as the runner does", .names = rn_by_epoch_names),   \
+      RN_UNUSED_KEY ("reset_flag", "each logger has means of its own")
 
 /* In init. */
 void rn_log_window_init (RnLogWindow *window, RnRunner *runner);

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "hooks/optimizer-hook.h"
+#include "hooks/unused-key.h"
 
 static const char *const tail_names[] = { "average", "scale", "drop", NULL };
 static const char *const normalize_names[] = { "micro", "samples", "positives", NULL };
@@ -12,8 +13,6 @@ static const char *const compat_names[] = { "none", "mmcv-1.7", NULL };
 #define KEY(path, name_, type_, deflt_, help_, ...) \
   { .name = name_, .type = (type_), .offset = G_STRUCT_OFFSET (RnOptimizerHook, path), .deflt = (deflt_), \
     .help = (help_), ##__VA_ARGS__ }
-#define UNUSED(name_, help_) { .name = name_, .type = RN_KEY_UNUSED, .help = help_ }
-
 #define STEP_KEYS \
   { .name = "grad_clip", .type = RN_KEY_MAP, .offset = G_STRUCT_OFFSET (RnOptimizerHook, clip), \
     .keys = rn_grad_clip_keys, .present = G_STRUCT_OFFSET (RnOptimizerHook, has_clip), \
@@ -59,9 +58,9 @@ static const char *const compat_names[] = { "none", "mmcv-1.7", NULL };
        .max = 1e9), \
   KEY (scaling.reset_scale, "reset_scale", RN_KEY_BOOL, "false", \
        "a resume starts with the scale of the configuration, not with that of the checkpoint"), \
-  UNUSED ("coalesce", "of distributed runs"), \
-  UNUSED ("bucket_size_mb", "of distributed runs"), \
-  UNUSED ("distributed", "of distributed runs")
+  RN_UNUSED_KEY ("coalesce", "of distributed runs"), \
+  RN_UNUSED_KEY ("bucket_size_mb", "of distributed runs"), \
+  RN_UNUSED_KEY ("distributed", "of distributed runs")
 /* clang-format on */
 
 static const RnKeySpec plain_keys[] = { STEP_KEYS, RN_KEY_END };

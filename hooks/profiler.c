@@ -8,6 +8,8 @@
 #define G_LOG_DOMAIN "rn-hooks"
 #include "config.h"
 
+#include "hooks/unused-key.h"
+
 #include <runner/engine.h>
 
 #include <errno.h>
@@ -76,7 +78,7 @@ static const RnKeySpec ready_keys[] = {
           .flags = RN_KEY_NULLABLE),
   RN_KEY (TraceReady, worker_name, RN_KEY_STRING, "null", "begins the file's name; null: host and process",
           .flags = RN_KEY_NULLABLE),
-  { .name = "use_gzip", .type = RN_KEY_UNUSED, .help = "traces are not compressed" },
+  RN_UNUSED_KEY ("use_gzip", "traces are not compressed"),
   RN_KEY_END,
 };
 
@@ -95,8 +97,8 @@ static const RnKeySpec keys[] = {
   RN_KEY (Profiler, profile_memory, RN_KEY_BOOL, "false", "bytes of the arena in use, at every op"),
   RN_KEY (Profiler, max_events, RN_KEY_INT, "500000",
           "events of a trace, about 100 bytes each; more are dropped", .min = 1, .max = RN_TRACE_MAX_EVENTS),
-  { .name = "with_stack", .type = RN_KEY_UNUSED, .help = "an op has no stack; its module is in the trace" },
-  { .name = "with_flops", .type = RN_KEY_UNUSED, .help = "`runner plan` prints multiply-adds" },
+  RN_UNUSED_KEY ("with_stack", "an op has no stack; its module is in the trace"),
+  RN_UNUSED_KEY ("with_flops", "`runner plan` prints multiply-adds"),
   RN_KEY_END,
 };
 

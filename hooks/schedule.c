@@ -7,7 +7,6 @@
 /* With one number as target_ratio, the end of a cycle is this much below its turning point. */
 #define CYCLE_DIVISOR 1e5
 
-const char *const rn_schedule_by_names[] = { "false", "true", "auto", NULL };
 const char *const rn_schedule_warmup_names[] = { "none", "constant", "linear", "exp", NULL };
 const char *const rn_schedule_anneal_names[] = { "cos", "linear", NULL };
 
@@ -115,9 +114,7 @@ rn_schedule_check_cyclic (RnSchedule *schedule, GError **error)
 RnProgress
 rn_schedule_progress (const RnSchedule *schedule, const RnRunner *runner)
 {
-  gboolean by_epoch =
-      schedule->by_epoch == RN_BY_RUNNER ? rn_runner_is_by_epoch (runner) : schedule->by_epoch == RN_BY_EPOCH;
-  if (by_epoch)
+  if (rn_counts_epochs (schedule->by_epoch, runner))
     return (RnProgress){ rn_runner_epoch (runner), rn_runner_max_epochs (runner) };
   return (RnProgress){ rn_runner_schedule_now (runner), rn_runner_schedule_total (runner) };
 }

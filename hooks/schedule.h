@@ -8,6 +8,7 @@
 #ifndef HOOKS_SCHEDULE_H
 #define HOOKS_SCHEDULE_H
 
+#include "hooks/counting.h"
 #include "hooks/lr-policy.h"
 
 #include <runner/engine.h>
@@ -45,14 +46,6 @@ typedef struct
   GArray *milestones; /* it is a list; of gint64 */
 } RnSchedule;
 
-enum
-{
-  RN_BY_ITER,
-  RN_BY_EPOCH,
-  RN_BY_RUNNER,
-};
-
-extern const char *const rn_schedule_by_names[];
 extern const char *const rn_schedule_warmup_names[];
 extern const char *const rn_schedule_anneal_names[];
 
@@ -74,11 +67,11 @@ extern const char *const rn_schedule_anneal_names[];
 /* Of policies that count either. */
 #define RN_SCHEDULE_BY_EPOCH_KEY \
   RN_KEY (RnSchedule, by_epoch, RN_KEY_ENUM, "auto", \
-          "progress counts epochs, not iterations; auto: as the runner does", .names = rn_schedule_by_names)
+          "progress counts epochs, not iterations; auto: as the runner does", .names = rn_by_epoch_names)
 /* Of policies that count iterations in any run. */
 #define RN_SCHEDULE_BY_ITER_KEY \
   RN_KEY (RnSchedule, by_epoch, RN_KEY_ENUM, "false", "this policy counts iterations: false or auto", \
-          .names = rn_schedule_by_names)
+          .names = rn_by_epoch_names)
 
 #define RN_SCHEDULE_STEP_KEYS(what, deflt_gamma, max_gamma) \
   RN_KEY (RnSchedule, step, RN_KEY_NODE, NULL, \

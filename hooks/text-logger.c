@@ -33,13 +33,11 @@ static const RnKeySpec keys[] = {
   RN_LOG_WINDOW_KEYS (TextLogger),
   RN_KEY (TextLogger, append, RN_KEY_BOOL, "false",
           "a resumed run goes on in the JSON log of the run before; else it begins a new one"),
-  { .name = "interval_exp_name",
-    .type = RN_KEY_UNUSED,
-    .help = "the first line of each log says what was run" },
-  { .name = "out_dir", .type = RN_KEY_UNUSED, .help = "logs are in the work dir" },
-  { .name = "out_suffix", .type = RN_KEY_UNUSED, .help = "logs are in the work dir" },
-  { .name = "keep_local", .type = RN_KEY_UNUSED, .help = "logs are in the work dir" },
-  { .name = "file_client_args", .type = RN_KEY_UNUSED, .help = "logs are in the work dir" },
+  RN_UNUSED_KEY ("interval_exp_name", "the first line of each log says what was run"),
+  RN_UNUSED_KEY ("out_dir", "logs are in the work dir"),
+  RN_UNUSED_KEY ("out_suffix", "logs are in the work dir"),
+  RN_UNUSED_KEY ("keep_local", "logs are in the work dir"),
+  RN_UNUSED_KEY ("file_client_args", "logs are in the work dir"),
   RN_KEY_END,
 };
 
