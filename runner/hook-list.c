@@ -7,6 +7,7 @@
 #include "runner/base/registry.h"
 #include "runner/base/trace.h"
 #include "runner/config/schema.h"
+#include "runner/hook-hints.h"
 #include "runner/record.h"
 
 #include <string.h>
@@ -161,6 +162,8 @@ rn_hook_list_add (RnHookList *list, const RnNode *config, const char *deflt_type
 
   const RnComponent *component;
   rn_hooks_register ();
+  if (!rn_hook_explain_type (config, error))
+    return FALSE;
   RnHook *hook = rn_component_new (rn_registry_family ("hook"), config, deflt_type,
                                    (const char *const *) skipped->pdata, &component, error);
   if (hook == NULL)

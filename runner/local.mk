@@ -48,6 +48,7 @@ librunner_internal_la_SOURCES += \
   runner/evaluate.c runner/evaluate.h \
   runner/hook-api.c \
   runner/hook-class.c runner/hook-class.h \
+  runner/hook-hints.c runner/hook-hints.h \
   runner/hook-list.c runner/hook-list.h \
   runner/hook-wants.c runner/hook-wants.h \
   runner/log-buffer.c runner/log-buffer.h \

@@ -106,6 +106,7 @@ static const RnKeySpec run_keys[] = {
   PART (fp16, "not in this release"),
   PART (plugins, "list of shared objects with hooks of your own: names or paths"),
   PART (auto_scale_lr, "enable, base_batch_size: optimizer.lr for another batch size"),
+  UNUSED ("auto_resume"),
   UNUSED ("cudnn_benchmark"),
   UNUSED ("dataset_type"),
   UNUSED ("dist_params"),

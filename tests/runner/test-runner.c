@@ -205,6 +205,11 @@ test_refused (void)
   assert_refused ("{type: RecorderHook, priority: soon}", "test.yaml:1:*priority*VERY_HIGH*");
   assert_refused ("{type: RecorderHok}", "test.yaml:1:*RecorderHok*RecorderHook*");
   assert_refused ("{type: CheckpointHook, intervall: 3}", "test.yaml:1:*intervall*interval*");
+  /* Hooks that other programs have. */
+  assert_refused ("{type: WandbLoggerHook, init_kwargs: {project: a}}",
+                  "test.yaml:1:*no hook*Wandb*TensorboardLoggerHook*");
+  assert_refused ("{type: ExpMomentumEMAHook, total_iter: 2000}",
+                  "test.yaml:1:*{type: EMAHook, ema_type: ExpMomentumEMA}*");
 
   g_autoptr (GError) error = NULL;
   RnHookDesc foreign = rn_hook_desc_recorder;
@@ -453,6 +458,7 @@ test_parts_refused (void)
   assert_hooks_refused (
       "custom_hooks: [{type: GradientCumulativeOptimizerHook}]\noptimizer_config: {grad_clip: null}\n",
       "test.yaml:2:*custom_hooks.0*optimizer_config*test.yaml:3:*");
+  assert_hooks_refused ("optimizer_config: {type: EMAHook}\n", "*test.yaml:2:*type*there are: OptimizerHook*");
   assert_hooks_refused ("lr_config: {policy: stepp, step: [1]}\n", "*test.yaml:2:*stepp*step*");
   assert_hooks_refused ("lr_config: {policy: step, step: 0}\n", "*test.yaml:2:*step*above 0*");
   assert_hooks_refused ("checkpoint_config: {out_dir: /dev/null/x}\n", "*test.yaml:2:*/dev/null/x*");
