@@ -3,6 +3,7 @@
 #include "runner/record.h"
 
 #include "runner/base/error.h"
+#include "runner/base/json.h"
 
 #include <json-glib/json-glib.h>
 #include <math.h>
@@ -10,6 +11,8 @@
 
 #define NON_FINITE "non_finite"
 #define MAX_VALUES (1 << 22) /* of one JSON text; json-glib takes some 80 bytes for each */
+/* Of one state: many of them must fit the header of a checkpoint, and be read back. */
+#define MAX_STATE_BYTES (16 << 20)
 
 typedef enum
 {
@@ -182,40 +185,28 @@ rn_record_floats (const RnRecord *record, const char *name, gsize *n)
   return field != NULL ? field->numbers : NULL;
 }
 
-/* Invalid UTF-8 becomes U+FFFD: what we write must be JSON whatever a path or a class is called. */
-static void
-append_string (GString *json, const char *text)
+/* How values are written. */
+typedef struct
 {
-  g_autofree char *valid = g_utf8_make_valid (text, -1);
-
-  g_string_append_c (json, '"');
-  for (const char *p = valid; *p != '\0'; p++)
-    {
-      guchar c = (guchar) *p;
-      if (c == '"' || c == '\\')
-        g_string_append_printf (json, "\\%c", c);
-      else if (c == '\n')
-        g_string_append (json, "\\n");
-      else if (c == '\t')
-        g_string_append (json, "\\t");
-      else if (c < 0x20 || c == 0x7f)
-        g_string_append_printf (json, "\\u%04x", c);
-      else
-        g_string_append_c (json, (char) c);
-    }
-  g_string_append_c (json, '"');
-}
+  int digits;
+  gboolean is_state; /* infinities come back; who reads it knows that null is NaN */
+} Form;
 
 static gboolean
-append_number (GString *json, double value, int digits)
+append_number (GString *json, double value, const Form *form)
 {
+  if (form->is_state && isinf (value))
+    {
+      g_string_append (json, value > 0 ? "1e999" : "-1e999"); /* beyond a double: every parser's infinity */
+      return TRUE;
+    }
   if (!isfinite (value))
     {
       g_string_append (json, "null");
-      return FALSE;
+      return form->is_state;
     }
   char format[8], text[G_ASCII_DTOSTR_BUF_SIZE];
-  g_snprintf (format, sizeof format, "%%.%dg", CLAMP (digits, 1, 17));
+  g_snprintf (format, sizeof format, "%%.%dg", CLAMP (form->digits, 1, 17));
   g_ascii_formatd (text, sizeof text, format, value);
   g_string_append (json, text);
   /* A whole number keeps a point, so that it is read back as a float. */
@@ -225,7 +216,7 @@ append_number (GString *json, double value, int digits)
 }
 
 static gboolean
-append_value (GString *json, const Field *field, int digits)
+append_value (GString *json, const Field *field, const Form *form)
 {
   gboolean finite = TRUE;
 
@@ -235,10 +226,10 @@ append_value (GString *json, const Field *field, int digits)
       g_string_append_printf (json, "%" G_GINT64_FORMAT, field->integer);
       break;
     case FLOAT:
-      finite = append_number (json, field->number, digits);
+      finite = append_number (json, field->number, form);
       break;
     case STRING:
-      append_string (json, field->string);
+      rn_json_append_string (json, field->string);
       break;
     case FLOATS:
       g_string_append_c (json, '[');
@@ -246,7 +237,7 @@ append_value (GString *json, const Field *field, int digits)
         {
           if (i > 0)
             g_string_append (json, ", ");
-          finite &= append_number (json, field->numbers[i], digits);
+          finite &= append_number (json, field->numbers[i], form);
         }
       g_string_append_c (json, ']');
       break;
@@ -254,8 +245,8 @@ append_value (GString *json, const Field *field, int digits)
   return finite;
 }
 
-char *
-rn_record_to_json (const RnRecord *record, int digits)
+static char *
+to_json (const RnRecord *record, const Form *form)
 {
   GString *json = g_string_new ("{");
   g_autoptr (GPtrArray) non_finite = g_ptr_array_new ();
@@ -265,20 +256,44 @@ rn_record_to_json (const RnRecord *record, int digits)
       const Field *field = g_ptr_array_index (record->fields, i);
       if (i > 0)
         g_string_append (json, ", ");
-      append_string (json, field->name);
+      rn_json_append_string (json, field->name);
       g_string_append (json, ": ");
-      if (!append_value (json, field, digits))
+      if (!append_value (json, field, form))
         g_ptr_array_add (non_finite, field->name);
     }
   for (guint i = 0; i < non_finite->len; i++)
     {
       g_string_append (json, i == 0 ? ", \"" NON_FINITE "\": [" : ", ");
-      append_string (json, g_ptr_array_index (non_finite, i));
+      rn_json_append_string (json, g_ptr_array_index (non_finite, i));
     }
   if (non_finite->len > 0)
     g_string_append_c (json, ']');
   g_string_append_c (json, '}');
   return g_string_free (json, FALSE);
+}
+
+char *
+rn_record_to_json (const RnRecord *record, int digits)
+{
+  const Form form = { .digits = digits };
+  return to_json (record, &form);
+}
+
+char *
+rn_record_to_state (const RnRecord *record, GError **error)
+{
+  const Form form = { .digits = 17, .is_state = TRUE };
+  gsize n = record->fields->len;
+
+  for (guint i = 0; i < record->fields->len; i++)
+    n += ((const Field *) g_ptr_array_index (record->fields, i))->n;
+  g_autofree char *json = n <= MAX_VALUES / 4 ? to_json (record, &form) : NULL;
+  if (json != NULL && strlen (json) <= MAX_STATE_BYTES)
+    return g_steal_pointer (&json);
+  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE,
+               "%" G_GSIZE_FORMAT " values are more than a checkpoint takes (%d MiB of JSON)", n,
+               MAX_STATE_BYTES >> 20);
+  return NULL;
 }
 
 /* json-glib parses nested values by recursion without a bound of its own, and keeps all of them. */
@@ -358,7 +373,7 @@ parse_floats (RnRecord *record, const char *name, JsonArray *array)
 static gboolean
 parse_field (RnRecord *record, const char *name, JsonNode *node)
 {
-  if (strcmp (name, NON_FINITE) == 0)
+  if (strcmp (name, NON_FINITE) == 0 && JSON_NODE_HOLDS_ARRAY (node))
     return TRUE;
   if (JSON_NODE_HOLDS_NULL (node))
     rn_record_set_float (record, name, (double) NAN);

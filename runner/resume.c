@@ -12,6 +12,7 @@
 #include "runner/record.h"
 #include "runner/runner-private.h"
 #include "runner/base/error.h"
+#include "runner/base/open-file.h"
 
 #include <math.h>
 #include <string.h>
@@ -55,14 +56,11 @@ open_newest (RnRunner *runner, GError **error)
 static void
 forget_newer (RnRunner *runner, const char *path)
 {
-  g_autofree char *wanted = g_canonicalize_filename (path, NULL);
-
   while (runner->kept->len > 0)
     {
-      g_autofree char *entry =
+      g_autofree char *first =
           rn_checkpoint_list_path (runner->work_dir, g_ptr_array_index (runner->kept, 0));
-      g_autofree char *first = g_canonicalize_filename (entry, NULL);
-      if (strcmp (first, wanted) == 0)
+      if (rn_is_same_file (first, path))
         return;
       g_ptr_array_remove_index (runner->kept, 0);
     }

@@ -4,6 +4,7 @@ librunner_internal_la_SOURCES += \
   runner/base/error.c runner/base/error.h \
   runner/base/file-kind.c runner/base/file-kind.h \
   runner/base/folder.c runner/base/folder.h \
+  runner/base/json.c runner/base/json.h \
   runner/base/log.c runner/base/log.h \
   runner/base/open-file.c runner/base/open-file.h \
   runner/base/registry.c runner/base/registry.h \

@@ -47,3 +47,10 @@ rn_open_problem (int code)
       return g_strerror (code);
     }
 }
+
+gboolean
+rn_is_same_file (const char *a, const char *b)
+{
+  struct stat x, y;
+  return stat (a, &x) == 0 && stat (b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}

@@ -18,6 +18,9 @@ int rn_open_regular (const char *path, guint64 *size);
 /* The text for an errno of rn_open_regular. Lent. */
 const char *rn_open_problem (int code);
 
+/* Are both there, and one file? Also where the names differ: by a link, or by case. */
+gboolean rn_is_same_file (const char *a, const char *b);
+
 G_END_DECLS
 
 #endif

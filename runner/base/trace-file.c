@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "runner/base/atomic-file.h"
+#include "runner/base/json.h"
 #include "runner/base/trace-private.h"
 
 #include <runner/engine.h>
@@ -15,22 +16,6 @@
 #define FLUSH_BYTES 65536
 
 /* ---- JSON ---- */
-
-static void
-append_string (GString *json, const char *text)
-{
-  g_autofree char *valid = g_utf8_make_valid (text, -1);
-
-  g_string_append_c (json, '"');
-  for (const char *p = valid; *p != '\0'; p++)
-    if (*p == '"' || *p == '\\')
-      g_string_append_printf (json, "\\%c", *p);
-    else if ((guchar) *p < 0x20)
-      g_string_append_printf (json, "\\u%04x", (guint) (guchar) *p);
-    else
-      g_string_append_c (json, *p);
-  g_string_append_c (json, '"');
-}
 
 /* Nanoseconds as microseconds, with all digits: spans that touch must not overlap. */
 static void
@@ -51,7 +36,7 @@ append_args (GString *json, const RnTraceEvent *event)
       if (key == NULL || event->args[i] == NULL)
         continue;
       g_string_append_printf (json, "%s\"%s\": ", is_first ? "" : ", ", key);
-      append_string (json, event->args[i]);
+      rn_json_append_string (json, event->args[i]);
       is_first = FALSE;
     }
   g_string_append_c (json, '}');
@@ -64,7 +49,7 @@ append_event (GString *json, const RnTraceEvent *event)
   char number[G_ASCII_DTOSTR_BUF_SIZE];
 
   g_string_append (json, ",\n{\"name\": ");
-  append_string (json, event->name);
+  rn_json_append_string (json, event->name);
   g_string_append_printf (json, ", \"ph\": \"%c\", \"pid\": 1, \"tid\": %d", phases[event->form],
                           event->thread);
   append_us (json, "ts", event->start - rn_trace.start);
@@ -100,7 +85,7 @@ append_head (GString *json)
       g_string_append_printf (
           json,
           ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": %u, \"args\": {\"name\": ", i);
-      append_string (json, g_array_index (rn_trace.thread_names, const char *, i));
+      rn_json_append_string (json, g_array_index (rn_trace.thread_names, const char *, i));
       g_string_append (json, "}}");
     }
 }

@@ -4,6 +4,7 @@
 #include "runner/weights/convert.h"
 
 #include "runner/base/error.h"
+#include "runner/base/open-file.h"
 #include "runner/base/size.h"
 #include "runner/checkpoint.h"
 #include "runner/safetensors.h"
@@ -11,7 +12,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define HALF "F16"
 #define FIRST_OVERFLOW 65520.0f /* rounds to 2^16, which half precision does not have */
@@ -259,14 +259,6 @@ save_torch (Conversion *conversion, const char *const *classes, const char *path
   return rn_torch_writer_save (writer, path, classes != NULL, error);
 }
 
-/* Also where the two names differ: by a link, or by case. */
-static gboolean
-is_same_file (const char *a, const char *b)
-{
-  struct stat x, y;
-  return stat (a, &x) == 0 && stat (b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static void
 log_left_out (const RnWeights *weights)
 {
@@ -326,7 +318,7 @@ rn_weights_convert (RnWeights *weights, const char *path, const RnConvertOptions
                    "%s: the name must end in .safetensors, .pth or .pt, which says what is written", path);
       return NULL;
     }
-  if (is_same_file (path, rn_weights_path (weights)))
+  if (rn_is_same_file (path, rn_weights_path (weights)))
     {
       g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE,
                    "%s is the file that is read; give the new one another name", path);

@@ -524,6 +524,17 @@ test_which_file (void)
   fake_run_go (&second);
   g_autofree char *list = fake_run_read_list (first.dir);
   g_assert_cmpstr (list, ==, "iter_6.safetensors\niter_4.safetensors\niter_2.safetensors\n");
+
+  /* The link is another name of the newest one: nothing is forgotten. */
+  FakeRun third;
+  g_autofree char *link = g_build_filename (first.dir, "latest.safetensors", NULL);
+  fake_run_open (&third, BY_ITER (8, "checkpoint_config: {interval: 2}\n"), 100, first.dir);
+  fake_run_resume (&third, link);
+  fake_run_go (&third);
+  g_autofree char *longer = fake_run_read_list (first.dir);
+  g_assert_cmpstr (longer, ==,
+                   "iter_8.safetensors\niter_6.safetensors\niter_4.safetensors\niter_2.safetensors\n");
+  fake_run_close (&third);
   fake_run_remove (first.dir);
   fake_run_close (&first);
   fake_run_close (&second);
