@@ -86,6 +86,20 @@ load_state (RnHook *hook, const RnRecord *state, GError **error)
   return TRUE;
 }
 
+/* The numbers of @values, behind what @record has. */
+static void
+add_numbers (RnRecord *record, const RnRecord *values)
+{
+  for (guint i = 0; i < rn_record_size (values); i++)
+    {
+      const char *name = rn_record_name (values, i);
+      if (rn_record_is_float (values, name))
+        rn_record_set_float (record, name, rn_record_float (values, name, 0));
+      else
+        rn_record_set_int (record, name, rn_record_int (values, name, 0));
+    }
+}
+
 static gboolean
 json_train (TextLogger *self, RnRunner *runner, const RnRecord *means, double eta_s, guint64 current,
             guint64 peak, GError **error)
@@ -111,9 +125,7 @@ json_train (TextLogger *self, RnRunner *runner, const RnRecord *means, double et
   rn_record_set_float (record, "eta_s", eta_s);
   rn_record_set_int (record, "memory", (gint64) (peak >> 20)); /* MiB */
   rn_record_set_int (record, "memory_current", (gint64) (current >> 20));
-  for (guint i = 0; i < rn_record_size (means); i++)
-    rn_record_set_float (record, rn_record_name (means, i),
-                         rn_record_float (means, rn_record_name (means, i), 0));
+  add_numbers (record, means);
   return rn_json_log_write (self->json, record, error);
 }
 
@@ -147,14 +159,7 @@ log_scores (TextLogger *self, RnRunner *runner, GError **error)
       runner, scores, rn_log_window_counts_epochs (&self->window, runner), rn_record_int (scores, "epoch", 0),
       rn_record_int (scores, "iter", 0), rn_record_int (scores, "n_images", 0));
   rn_record_set_string (record, "mode", "val");
-  for (guint i = 0; i < rn_record_size (scores); i++)
-    {
-      const char *name = rn_record_name (scores, i);
-      if (rn_record_is_float (scores, name))
-        rn_record_set_float (record, name, rn_record_float (scores, name, 0));
-      else
-        rn_record_set_int (record, name, rn_record_int (scores, name, 0));
-    }
+  add_numbers (record, scores);
   g_message ("%s", line);
   return rn_json_log_write (self->json, record, error);
 }
@@ -253,9 +258,7 @@ after_val_epoch (RnHook *hook, RnRunner *runner, GError **error)
   rn_record_set_int (record, "epoch", epoch);
   rn_record_set_int (record, "iter", iter);
   rn_record_set_int (record, "n_batches", n_batches);
-  for (guint i = 0; i < rn_record_size (means); i++)
-    rn_record_set_float (record, rn_record_name (means, i),
-                         rn_record_float (means, rn_record_name (means, i), 0));
+  add_numbers (record, means);
   g_message ("%s", line);
   return rn_json_log_write (self->json, record, error) && log_scores (self, runner, error);
 }
