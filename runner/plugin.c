@@ -182,16 +182,25 @@ is_path (const char *name)
   return strchr (name, G_DIR_SEPARATOR) != NULL || g_str_has_suffix (name, SUFFIX);
 }
 
+/* @name, a path or not, from @folder. (transfer full) */
+static char *
+place_of (const char *folder, const char *name)
+{
+  gboolean is_whole = g_path_is_absolute (name) || (is_path (name) && strcmp (folder, ".") == 0);
+  char *whole = is_whole ? g_strdup (name) : g_build_filename (folder, name, NULL);
+  gsize n = strlen (whole);
+
+  while (n > 1 && whole[n - 1] == G_DIR_SEPARATOR)
+    whole[--n] = '\0';
+  return whole;
+}
+
 /* The plugin @name (a path or not) that begins at @folder, or NULL: a file, NAME.so, or NAME/NAME.so as
  * `runner new-hook` makes it. (transfer full) */
 static char *
 find_at (const char *folder, const char *name)
 {
-  gboolean is_whole = g_path_is_absolute (name) || (is_path (name) && strcmp (folder, ".") == 0);
-  g_autofree char *whole = is_whole ? g_strdup (name) : g_build_filename (folder, name, NULL);
-  gsize n = strlen (whole);
-  while (n > 1 && whole[n - 1] == G_DIR_SEPARATOR)
-    whole[--n] = '\0';
+  g_autofree char *whole = place_of (folder, name);
   g_autofree char *base = g_path_get_basename (whole), *file = g_strconcat (base, SUFFIX, NULL);
   char *candidates[] = { g_strdup (whole), g_strconcat (whole, SUFFIX, NULL),
                          g_build_filename (whole, file, NULL) };
@@ -237,6 +246,27 @@ search_path (const char *first, gboolean for_path)
   return folders;
 }
 
+/* What to do where the path @place has no plugin, as the end of a message: its folder may have one of another
+ * name, or one that is not built yet. (transfer full) */
+static char *
+advice_on_path (const char *place)
+{
+  gboolean is_folder = g_file_test (place, G_FILE_TEST_IS_DIR);
+  g_autofree char *folder = is_folder ? g_strdup (place) : g_path_get_dirname (place);
+  g_autofree char *makefile = g_build_filename (folder, "Makefile", NULL);
+  g_autoptr (GDir) files = g_dir_open (folder, 0, NULL);
+  const char *file;
+
+  while (is_folder && files != NULL && (file = g_dir_read_name (files)) != NULL)
+    if (g_str_has_suffix (file, SUFFIX))
+      return g_strdup_printf ("; what works: %s" G_DIR_SEPARATOR_S "%s", place, file);
+  g_autofree char *base = g_path_get_basename (place), *text = NULL;
+  if (g_file_test (makefile, G_FILE_TEST_IS_REGULAR) && g_file_get_contents (makefile, &text, NULL, NULL)
+      && strstr (text, is_folder ? SUFFIX : base) != NULL)
+    return g_strdup_printf ("; is it built? make -C %s", folder);
+  return NULL;
+}
+
 static gboolean
 not_found (const char *name, GPtrArray *folders, GError **error)
 {
@@ -248,7 +278,17 @@ not_found (const char *name, GPtrArray *folders, GError **error)
     return fail (error, "no plugin \"%s\" in %s; what works: the path %s, or --plugin-path .", name, places,
                  here);
   if (is_path (name))
-    return fail (error, "no file %s, from %s", name, places);
+    {
+      g_autofree char *advice = NULL;
+      for (guint i = 0; i + 1 < folders->len && advice == NULL; i++)
+        {
+          g_autofree char *place = place_of (g_ptr_array_index (folders, i), name);
+          advice = advice_on_path (place);
+        }
+      gboolean is_file = g_str_has_suffix (name, SUFFIX);
+      return fail (error, "no file %s%s, from %s%s", name, is_file ? "" : SUFFIX, places,
+                   advice != NULL ? advice : "");
+    }
   return fail (error,
                "no plugin \"%s\" (%s" SUFFIX
                ") in %s; --plugin-path DIR adds a folder; the `type:` of a hook "

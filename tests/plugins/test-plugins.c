@@ -102,9 +102,18 @@ test_files (void)
     { newer, "made for hook ABI 2, this program has 1.0" },
     { missing, "undefined symbol: nobody_has_this" },
     { "text.so", "text.so" },
-    { "./absent.so", "no file ./absent.so" },
+    { "./absent.so", "no file ./absent.so, from .\n" },
+    { "./absent", "no file ./absent.so, from .\n" },
+    { "./raw", "no file ./raw.so, from .; is it built? make -C ./raw\n" },
+    { "./raw/raw.so", "no file ./raw/raw.so, from .; is it built? make -C ./raw\n" },
+    { "./raw/other.so", "no file ./raw/other.so, from .\n" },
+    { "./built", "no file ./built.so, from .; what works: ./built/odd.so\n" },
   };
 
+  g_mkdir ("raw", 0777);
+  write_text ("raw", "Makefile", "raw.so: raw.c\n");
+  g_mkdir ("built", 0777);
+  write_text ("built", "odd.so", "");
   for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
     {
       g_auto (Result) result = run_program ("hooks", "--plugin", cases[i].path, NULL);
