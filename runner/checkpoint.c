@@ -9,6 +9,7 @@
 #include "runner/batches.h"
 #include "runner/place.h"
 #include "runner/plugin.h"
+#include "runner/record.h"
 #include "runner/runner-private.h"
 #include "runner/weights/weights.h"
 
@@ -19,8 +20,13 @@
 static void
 set_record (RnSafetensorsWriter *writer, const char *key, const RnRecord *record)
 {
-  g_autofree char *json = rn_record_to_json (record, 17);
-  rn_safetensors_writer_set_metadata (writer, key, json);
+  g_autoptr (GError) cause = NULL;
+  g_autofree char *json = rn_record_to_state (record, &cause);
+
+  if (json != NULL)
+    rn_safetensors_writer_set_metadata (writer, key, json);
+  else /* a log of very many iterations */
+    g_warning ("%s IS NOT SAVED: %s", key, cause->message);
 }
 
 static void
@@ -181,13 +187,18 @@ save_regular (RnRunner *runner, const RnCheckpointRequest *request, GError **err
 static gboolean
 check_name (const char *name, GError **error)
 {
-  if (*name != '.' && strchr (name, '/') == NULL && !rn_checkpoint_list_owns (name))
+  gboolean is_ok = *name != '.' && strchr (name, '/') == NULL && !rn_checkpoint_list_owns (name);
+
+  for (const char *p = name; *p != '\0'; p++)
+    is_ok = is_ok && !g_ascii_iscntrl (*p);
+  if (is_ok)
     return TRUE;
+  g_autofree char *shown = g_strescape (name, NULL);
   g_set_error (
       error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE,
       "\"%s\" is no name for a checkpoint of a hook: epoch_N, iter_N and latest are the runner's, and "
-      "it names no folder",
-      name);
+      "it has no folder and no line break in it",
+      shown);
   return FALSE;
 }
 

@@ -1,3 +1,4 @@
+#define G_LOG_DOMAIN "rn-runner"
 #include "config.h"
 
 #include "runner/hook-list.h"
@@ -16,8 +17,8 @@ typedef struct
 {
   const RnHookClass *class;
   RnHook *hook;
-  char *label; /* name, made unique: of the state in checkpoints */
-  gboolean is_initialised;
+  char *label;                          /* name, made unique: of the state in checkpoints */
+  gboolean is_prepared, is_initialised; /* or at least begun: there is something to clear */
   RnHookFunc calls[RN_STAGE_COUNT];
 } Slot;
 
@@ -92,7 +93,7 @@ static void
 slot_free (gpointer data)
 {
   Slot *slot = data;
-  if (slot->is_initialised && slot->class->desc.clear != NULL)
+  if ((slot->is_prepared || slot->is_initialised) && slot->class->desc.clear != NULL)
     slot->class->desc.clear (slot->hook);
   rn_component_free (&slot->class->component, slot->hook);
   g_free (slot->label);
@@ -244,8 +245,9 @@ rn_hook_list_prepare (RnHookList *list, RnWants *wants, GError **error)
   wants->needs |= rn_hook_list_needs (list);
   for (guint i = 0; i < list->slots->len; i++)
     {
-      const Slot *slot = g_ptr_array_index (list->slots, i);
+      Slot *slot = g_ptr_array_index (list->slots, i);
       GError *cause = NULL;
+      slot->is_prepared = slot->class->desc.prepare != NULL;
       wants->hook = &slot->class->desc;
       gboolean is_ok =
           slot->class->desc.prepare == NULL || slot->class->desc.prepare (slot->hook, wants, &cause);
@@ -269,7 +271,7 @@ rn_hook_list_init (RnHookList *list, RnRunner *runner, GError **error)
       Slot *slot = g_ptr_array_index (list->slots, i);
       if (slot->is_initialised)
         continue;
-      slot->is_initialised = TRUE; /* clear must run after a failure half-way too */
+      slot->is_initialised = TRUE;
       GError *cause = NULL;
       if (slot->class->desc.init != NULL && !slot->class->desc.init (slot->hook, runner, &cause))
         {
@@ -347,8 +349,13 @@ rn_hook_list_save (RnHookList *list, RnSafetensorsWriter *writer)
       g_autoptr (RnRecord) state = rn_record_new ();
       slot->class->desc.save_state (slot->hook, state);
       g_autofree char *key = g_strconcat ("hook/", slot->label, NULL);
-      g_autofree char *json = rn_record_to_json (state, 17);
-      rn_safetensors_writer_set_metadata (writer, key, json);
+      g_autoptr (GError) cause = NULL;
+      g_autofree char *json = rn_record_to_state (state, &cause);
+      if (json != NULL)
+        rn_safetensors_writer_set_metadata (writer, key, json);
+      else /* the weights are worth saving all the same */
+        g_warning ("THE STATE OF %s IS NOT SAVED: %s; a resume will not give the same bits", slot->label,
+                   cause->message);
     }
 }
 

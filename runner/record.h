@@ -1,4 +1,4 @@
-/* record.h: the part of RnRecord (hook.h) that hooks do not need: reading JSON. */
+/* record.h: the part of RnRecord (hook.h) that hooks do not need: states in checkpoints. */
 #ifndef RUNNER_RECORD_H
 #define RUNNER_RECORD_H
 
@@ -12,6 +12,10 @@ G_BEGIN_DECLS
  * (transfer full)
  */
 RnRecord *rn_record_parse (const char *json, GError **error);
+
+/* JSON that rn_record_parse gives the same record for, infinities and all bits; for checkpoints. NULL with
+ * RN_CHECKPOINT_ERROR_WRITE when it is more than can be read back. (transfer full) */
+char *rn_record_to_state (const RnRecord *record, GError **error);
 
 /* @text, not NUL-ended, is UTF-8, nests no deeper than @max_depth and has no more than four million values:
  * to be asked before json-glib, which recurses and takes forty times the memory of the text. */

@@ -89,12 +89,26 @@ is_optimizer_hook (const RnNode *config)
          && g_strv_contains (optimizer_hooks, rn_node_as_string (type));
 }
 
+/* Another hook in its place would train nothing, and not say so. */
+static gboolean
+check_optimizer_hook (const RnNode *config, GError **error)
+{
+  const RnNode *type = config != NULL ? rn_node_get (config, "type") : NULL;
+
+  if (type == NULL || is_optimizer_hook (config))
+    return TRUE;
+  g_autofree char *all = g_strjoinv (", ", (char **) optimizer_hooks);
+  return rn_node_error (type, error, "no such optimizer hook; there are: %s", all);
+}
+
 /* Two of them would run the backward pass twice. It may stand among the custom hooks, alone. */
 static gboolean
 add_optimizer_hook (RnHookList *list, const RnRunConfig *config, GError **error)
 {
   const RnNode *first = config->optimizer_config, *customs = config->custom_hooks;
 
+  if (!check_optimizer_hook (first, error))
+    return FALSE;
   for (guint i = 0; customs != NULL && rn_node_kind (customs) == RN_NODE_LIST && i < rn_node_size (customs);
        i++)
     {

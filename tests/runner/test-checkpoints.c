@@ -241,7 +241,8 @@ test_asked_for_stages (void)
 static void
 test_asked_for_refused (void)
 {
-  static const char *const names[] = { "iter_2", "epoch_1", "latest", "../x", "sub/x", ".x" };
+  static const char *const names[] = { "iter_2", "epoch_1", "latest", "../x",     "sub/x",
+                                       ".x",     "",        "a\nb",   "epoch_1\n" };
 
   for (gsize i = 0; i < G_N_ELEMENTS (names); i++)
     {

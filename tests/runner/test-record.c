@@ -77,6 +77,53 @@ test_bits (void)
     }
 }
 
+/* What JSON has no word for comes back from a checkpoint too. */
+static void
+test_state (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnRecord) record = rn_record_new ();
+  const double list[] = { -(double) INFINITY, (double) NAN, 5e-324 };
+  gsize n;
+
+  rn_record_set_float (record, "best", (double) INFINITY);
+  rn_record_set_float (record, "loss", (double) NAN);
+  rn_record_set_floats (record, "list", list, G_N_ELEMENTS (list));
+  rn_record_set_int (record, "non_finite", G_MAXINT64);
+  g_autofree char *json = rn_record_to_state (record, &error);
+  g_assert_no_error (error);
+  g_autoptr (RnRecord) back = rn_record_parse (json, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (rn_record_size (back), ==, 4);
+  g_assert_cmpfloat (rn_record_float (back, "best", 0), ==, (double) INFINITY);
+  g_assert_true (isnan (rn_record_float (back, "loss", 0)));
+  g_assert_cmpint (rn_record_int (back, "non_finite", 0), ==, G_MAXINT64);
+  const double *values = rn_record_floats (back, "list", &n);
+  g_assert_cmpuint (n, ==, 3);
+  g_assert_cmpfloat (values[0], ==, list[0]);
+  g_assert_true (isnan (values[1]));
+  g_assert_cmpfloat (values[2], ==, list[2]);
+}
+
+/* A state that could not be read back is not written. */
+static void
+test_large_state (void)
+{
+  const gsize n = 6 << 20; /* more values than rn_json_check takes */
+  g_autofree double *values = g_new0 (double, n);
+  g_autofree char *text = g_strnfill (17 << 20, 'x');
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnRecord) many = rn_record_new (), longs = rn_record_new ();
+
+  rn_record_set_floats (many, "values", values, n);
+  g_assert_null (rn_record_to_state (many, &error));
+  g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE);
+  g_clear_error (&error);
+  rn_record_set_string (longs, "text", text);
+  g_assert_null (rn_record_to_state (longs, &error));
+  g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE);
+}
+
 static void
 test_get (void)
 {
@@ -133,6 +180,8 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/record/json", test_json);
   g_test_add_func ("/runner/record/non-finite", test_non_finite);
   g_test_add_func ("/runner/record/bits", test_bits);
+  g_test_add_func ("/runner/record/state", test_state);
+  g_test_add_func ("/runner/record/large-state", test_large_state);
   g_test_add_func ("/runner/record/get", test_get);
   g_test_add_func ("/runner/record/hostile", test_hostile);
   return g_test_run ();

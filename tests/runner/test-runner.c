@@ -458,7 +458,8 @@ test_parts_refused (void)
   assert_hooks_refused (
       "custom_hooks: [{type: GradientCumulativeOptimizerHook}]\noptimizer_config: {grad_clip: null}\n",
       "test.yaml:2:*custom_hooks.0*optimizer_config*test.yaml:3:*");
-  assert_hooks_refused ("optimizer_config: {type: EMAHook}\n", "*test.yaml:2:*type*there are: OptimizerHook*");
+  assert_hooks_refused ("optimizer_config: {type: EMAHook}\n",
+                        "*test.yaml:2:*type*there are: OptimizerHook*");
   assert_hooks_refused ("lr_config: {policy: stepp, step: [1]}\n", "*test.yaml:2:*stepp*step*");
   assert_hooks_refused ("lr_config: {policy: step, step: 0}\n", "*test.yaml:2:*step*above 0*");
   assert_hooks_refused ("checkpoint_config: {out_dir: /dev/null/x}\n", "*test.yaml:2:*/dev/null/x*");
@@ -516,59 +517,6 @@ test_lost_loss (void)
   fake_run_remove (dir);
 }
 
-/* ---- Pictures ---- */
-
-static int n_drawn;
-
-static gboolean
-draw (RnTask *task, gint64 index, double min_score, const char *path, GError **error)
-{
-  n_drawn++;
-  return TRUE;
-}
-
-typedef struct
-{
-  RnHook hook;
-} DrawHook;
-
-static gboolean
-draw_now (RnHook *hook, RnRunner *runner, GError **error)
-{
-  return rn_runner_draw_detections (runner, 0, 0.5, "x.png", error);
-}
-
-RN_HOOK_DESC (draw, DrawHook, .name = "DrawHook", .summary = "for tests", .after_iter = draw_now);
-
-/* Behind the optimizer hook, be there a backward pass or not; and in validation, be it the first thing. */
-static void
-test_draw (void)
-{
-  static const char yaml[] = BY_ITER (
-      5, "workflow: [[val, 1], [train, 5]]\n"
-         "optimizer_config: {type: GradientCumulativeOptimizerHook, cumulative_iters: 2, tail: drop}\n"
-         "custom_hooks: [{type: DrawHook, priority: %d}]\n");
-
-  for (int priority = 39; priority <= 41; priority += 2)
-    {
-      g_autofree char *text = g_strdup_printf (yaml, priority);
-      g_autoptr (GError) error = NULL;
-      FakeRun run;
-      fake_run_open (&run, text, 5, NULL);
-      run.fake.vtbl.draw = draw;
-      run.fake.task.val_length = 2;
-      n_drawn = 0;
-      g_assert_true (rn_runner_init (run.runner, &error));
-      gboolean is_ok = rn_runner_run (run.runner, &error);
-      g_assert_cmpint (n_drawn, ==, priority > 40 ? 6 : 1);
-      g_assert_true (is_ok == (priority > 40));
-      if (!is_ok)
-        g_assert_nonnull (strstr (error->message, "behind the optimizer hook"));
-      fake_run_remove (run.dir);
-      fake_run_close (&run);
-    }
-}
-
 int
 main (int argc, char **argv)
 {
@@ -579,7 +527,6 @@ main (int argc, char **argv)
   g_assert_true (rn_hook_register (&rn_hook_desc_generic, NULL));
   g_assert_true (rn_hook_register (&rn_hook_desc_silent, NULL));
   g_assert_true (rn_hook_register (&rn_hook_desc_sleeper, NULL));
-  g_assert_true (rn_hook_register (&rn_hook_desc_draw, NULL));
 
   g_test_add_data_func ("/runner/order/epoch", EPOCH_RUN, test_order);
   g_test_add_data_func ("/runner/order/iter", ITER_RUN, test_order);
@@ -599,7 +546,6 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/optimizer-hook", test_optimizer_hook);
   g_test_add_func ("/runner/parts-refused", test_parts_refused);
   g_test_add_func ("/runner/options", test_runner_options);
-  g_test_add_func ("/runner/draw", test_draw);
   int status = g_test_run ();
   g_string_free (record, TRUE);
   return status;
