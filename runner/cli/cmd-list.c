@@ -59,11 +59,18 @@ static void
 print_family (const RnRegistry *family)
 {
   g_autoptr (GPtrArray) components = rn_registry_list (family);
+  gsize width = 0;
+
   g_print ("%s:\n", rn_registry_family_name (family));
   for (guint i = 0; i < components->len; i++)
     {
       const RnComponent *component = g_ptr_array_index (components, i);
-      g_print ("  %-30s %s\n", component->name, component->summary);
+      width = MAX (width, strlen (component->name));
+    }
+  for (guint i = 0; i < components->len; i++)
+    {
+      const RnComponent *component = g_ptr_array_index (components, i);
+      g_print ("  %-*s %s\n", (int) width, component->name, component->summary);
     }
 }
 

@@ -200,6 +200,9 @@ test_lists (void)
   g_assert_cmpint (hooks.code, ==, 0);
   assert_contains (hooks.out, "CheckpointHook");
   g_assert_null (strstr (hooks.out, "ResNet"));
+  assert_contains (hooks.out,
+                   "  EMAHook                             running"); /* one column, whatever is longest */
+  assert_contains (hooks.out, "  GradientCumulativeFp16OptimizerHook Fp16");
   g_auto (Result) hook = run_program ("hooks", "CheckpointHook", NULL);
   g_assert_cmpint (hook.code, ==, 0);
   assert_contains (hook.out, "max_keep_ckpts");
