@@ -117,7 +117,8 @@ struct _RnHookDesc
   gboolean (*prepare) (RnHook *hook, RnWants *wants, GError **error);
   /* Once, after all of the run is built, before a checkpoint is loaded. */
   RnHookFunc init;
-  /* Frees what init made; the keys' strings and lists are the runner's to free. */
+  /* Frees what prepare and init made, be it all of it or not; the keys' strings and lists are the runner's to
+   * free. */
   void (*clear) (RnHook *hook);
   /* State that a resumed run needs. It is kept in checkpoints as one JSON object. */
   void (*save_state) (RnHook *hook, RnRecord *state);
@@ -254,7 +255,8 @@ RN_API gboolean rn_runner_read_activation (RnRunner *runner, const char *name, R
 /* ---- What a hook may change ---- */
 
 /* Adds a value to the log; lines show the mean over their iterations. Names are kept: loss, loss_* and *_time
- * are the runner's. */
+ * are the runner's, and so are those that JSON lines begin with: mode, epoch, iter, lr, momentum and so on.
+ */
 RN_API void rn_runner_log (RnRunner *runner, const char *name, double value);
 /* Adds to the evaluation of this stage, or replaces; the hooks behind see it and the loggers print it. FALSE:
  * there was no evaluation in this stage. */

@@ -9,6 +9,8 @@ check_PROGRAMS += \
   tests/runner/test-browse \
   tests/runner/test-checkpoints \
   tests/runner/test-ema \
+  tests/runner/test-hook-calls \
+  tests/runner/test-hostile-states \
   tests/runner/test-log-buffer \
   tests/runner/test-non-finite \
   tests/runner/test-optimizer \
@@ -39,6 +41,10 @@ tests_runner_test_checkpoints_SOURCES = tests/runner/test-checkpoints.c $(FAKE_T
 tests_runner_test_checkpoints_LDADD = $(TEST_LIBS)
 tests_runner_test_ema_SOURCES = tests/runner/test-ema.c $(FAKE_TASK) $(SMALL_DETECTOR)
 tests_runner_test_ema_LDADD = $(TEST_LIBS)
+tests_runner_test_hook_calls_SOURCES = tests/runner/test-hook-calls.c $(FAKE_TASK)
+tests_runner_test_hook_calls_LDADD = $(TEST_LIBS)
+tests_runner_test_hostile_states_SOURCES = tests/runner/test-hostile-states.c $(FAKE_TASK)
+tests_runner_test_hostile_states_LDADD = $(TEST_LIBS)
 tests_runner_test_log_buffer_SOURCES = tests/runner/test-log-buffer.c
 tests_runner_test_log_buffer_LDADD = $(TEST_LIBS)
 tests_runner_test_non_finite_SOURCES = tests/runner/test-non-finite.c tests/tree.c tests/tree.h $(CHROME_TRACE)
