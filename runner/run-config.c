@@ -81,7 +81,8 @@ static const RnKeySpec run_keys[] = {
   RN_KEY (RnRunConfig, resume_from, RN_KEY_STRING, "null", "checkpoint to go on from",
           .flags = RN_KEY_NULLABLE),
   PART (load_from,
-        "weights to start from: a file, or {checkpoint, revise_keys}; a resume does not read them"),
+        "weights to start from: a file, or {checkpoint, revise_keys, strict, allow_shape_mismatch}; a resume does "
+        "not read them"),
   RN_KEY (RnRunConfig, seed, RN_KEY_INT, "0", "of every random choice", .min = 0, .max = 4294967295.0),
   RN_KEY (RnRunConfig, deterministic, RN_KEY_BOOL, "false",
           "same bits on every run; on the CPU they always are"),

@@ -21,6 +21,8 @@ typedef struct
 {
   RnWeights *weights; /* NULL: there is none */
   RnNameRules rules;
+  gboolean is_strict;
+  GPtrArray *may_misfit; /* (nullable) of GRegex, see RnLoadOptions */
 } Source;
 
 struct _RnStartWeights
@@ -34,12 +36,20 @@ struct _RnStartWeights
 typedef struct
 {
   const RnNode *checkpoint, *revise_keys;
+  gboolean strict;
+  const RnNode *allow_shape_mismatch;
 } LoadFromKeys;
 
 static const RnKeySpec load_from_keys[] = {
   RN_KEY (LoadFromKeys, checkpoint, RN_KEY_NODE, NULL, "file", .flags = RN_KEY_REQUIRED),
   RN_KEY (LoadFromKeys, revise_keys, RN_KEY_NODE, "null",
           "list of [regular expression, replacement] for the names of the file", .flags = RN_KEY_NULLABLE),
+  RN_KEY (LoadFromKeys, strict, RN_KEY_BOOL, "false",
+          "all tensors of the model must be in the file, in their shapes"),
+  RN_KEY (LoadFromKeys, allow_shape_mismatch, RN_KEY_NODE, "null",
+          "list of regular expressions: tensors of these names may have another shape and keep their first "
+          "values, no others; null: all, with strict none",
+          .flags = RN_KEY_NULLABLE),
   RN_KEY_END,
 };
 
@@ -116,13 +126,49 @@ open_pretrained (RnStartWeights *start, const RnNode *root, GError **error)
   return (start->pretrained.weights = open_weights (path, error)) != NULL;
 }
 
+/* Of GRegex. */
+static GPtrArray *
+read_patterns (const RnNode *list, GError **error)
+{
+  g_autoptr (GPtrArray) patterns = g_ptr_array_new_with_free_func ((GDestroyNotify) g_regex_unref);
+
+  for (guint i = 0; i < rn_node_size (list); i++)
+    {
+      const RnNode *item = rn_node_item (list, i);
+      g_autoptr (GError) cause = NULL;
+      GRegex *regex =
+          rn_node_kind (item) == RN_NODE_STRING ? g_regex_new (rn_node_as_string (item), 0, 0, &cause) : NULL;
+      if (regex == NULL)
+        {
+          rn_node_error (item, error, "%s", cause != NULL ? cause->message : "needs a regular expression");
+          return NULL;
+        }
+      g_ptr_array_add (patterns, regex);
+    }
+  if (rn_node_kind (list) == RN_NODE_LIST)
+    return g_steal_pointer (&patterns);
+  rn_node_error (list, error, "needs a list of regular expressions, such as ['^bbox_head.retina_cls']");
+  return NULL;
+}
+
+static gboolean
+check_patterns (const LoadFromKeys *keys, GError **error)
+{
+  g_autoptr (GPtrArray) patterns = NULL;
+
+  if (keys->allow_shape_mismatch == NULL)
+    return TRUE;
+  patterns = read_patterns (keys->allow_shape_mismatch, error);
+  return patterns != NULL;
+}
+
 static gboolean
 parse_load_from (const RnNode *node, LoadFromKeys *keys, GError **error)
 {
   *keys = (LoadFromKeys){ .checkpoint = node };
   if (rn_node_kind (node) == RN_NODE_MAP && !rn_keys_parse (load_from_keys, node, keys, NULL, error))
     return FALSE;
-  return rn_name_rules_check (keys->revise_keys, error);
+  return rn_name_rules_check (keys->revise_keys, error) && check_patterns (keys, error);
 }
 
 static gboolean
@@ -136,6 +182,9 @@ open_load_from (RnStartWeights *start, const RnNode *node, GError **error)
   if (path == NULL)
     return FALSE;
   start->load_from.rules.revise_keys = keys.revise_keys;
+  start->load_from.is_strict = keys.strict;
+  if (keys.allow_shape_mismatch != NULL)
+    start->load_from.may_misfit = read_patterns (keys.allow_shape_mismatch, error);
   return (start->load_from.weights = open_weights (path, error)) != NULL;
 }
 
@@ -177,6 +226,7 @@ rn_start_weights_free (RnStartWeights *start)
     return;
   g_clear_pointer (&start->pretrained.weights, rn_weights_free);
   g_clear_pointer (&start->load_from.weights, rn_weights_free);
+  g_clear_pointer (&start->load_from.may_misfit, g_ptr_array_unref);
   g_clear_error (&start->pretrained_error);
   g_free (start);
 }
@@ -272,10 +322,13 @@ rn_start_weights_load (RnStartWeights *start, RnJob *job, GError **error)
   RnParamSet *params = rn_programs_params (job->programs);
   g_autofree gboolean *is_loaded = g_new0 (gboolean, rn_param_set_size (params));
   const RnLoadOptions model = { .what = "the model" },
-                      backbone = { .what = "the backbone", .prefix = BACKBONE };
+                      backbone = { .what = "the backbone", .prefix = BACKBONE },
+                      all = { .what = "the model",
+                              .is_strict = start->load_from.is_strict,
+                              .may_misfit = start->load_from.may_misfit };
 
   if (!load (&start->pretrained, job, start->is_whole ? &model : &backbone, is_loaded, error)
-      || !load (&start->load_from, job, &model, is_loaded, error))
+      || !load (&start->load_from, job, &all, is_loaded, error))
     return FALSE;
   warn_of_classes (&start->load_from, job);
   return check_backbone (start, params, is_loaded, error) && check_frozen (job, params, is_loaded, error);

@@ -15,6 +15,7 @@ rn_load_report_clear (RnLoadReport *report)
 {
   g_clear_pointer (&report->missing, g_ptr_array_unref);
   g_clear_pointer (&report->misshapen, g_ptr_array_unref);
+  g_clear_pointer (&report->misfits, g_ptr_array_unref);
   g_clear_pointer (&report->unexpected, g_ptr_array_unref);
   g_clear_pointer (&report->is_loaded, g_free);
 }
@@ -91,6 +92,17 @@ is_wanted (const RnParam *param, const RnLoadOptions *options)
   return options->prefix == NULL || g_str_has_prefix (param->name, options->prefix);
 }
 
+static gboolean
+may_misfit (const RnParam *param, const RnLoadOptions *options)
+{
+  if (options->may_misfit == NULL)
+    return !options->is_strict;
+  for (guint i = 0; i < options->may_misfit->len; i++)
+    if (g_regex_match (g_ptr_array_index (options->may_misfit, i), param->name, 0, NULL))
+      return TRUE;
+  return FALSE;
+}
+
 /* Fills @report; the tensor of each parameter, or NULL. (transfer container) */
 static GPtrArray *
 match (const RnNameMap *map, RnParamSet *params, const RnLoadOptions *options, RnLoadReport *report)
@@ -100,6 +112,7 @@ match (const RnNameMap *map, RnParamSet *params, const RnLoadOptions *options, R
 
   *report = (RnLoadReport){ .missing = g_ptr_array_new_with_free_func (g_free),
                             .misshapen = g_ptr_array_new_with_free_func (g_free),
+                            .misfits = g_ptr_array_new_with_free_func (g_free),
                             .unexpected = g_ptr_array_new_with_free_func (g_free),
                             .is_loaded = g_new0 (gboolean, n) };
   g_ptr_array_set_size (found, n);
@@ -127,8 +140,12 @@ match (const RnNameMap *map, RnParamSet *params, const RnLoadOptions *options, R
           report->is_loaded[p] = TRUE;
         }
       else
-        g_ptr_array_add (report->misshapen,
-                         describe_difference (param, rn_weights_get (map->weights, tensor->index), tensor));
+        {
+          char *text = describe_difference (param, rn_weights_get (map->weights, tensor->index), tensor);
+          g_ptr_array_add (report->misshapen, text);
+          if (!may_misfit (param, options))
+            g_ptr_array_add (report->misfits, g_strdup (text));
+        }
     }
   return found;
 }
@@ -147,7 +164,8 @@ static gboolean
 check_report (const RnNameMap *map, RnParamSet *params, const RnLoadOptions *options,
               const RnLoadReport *report, GError **error)
 {
-  if (report->n_matched == report->n_wanted || (!options->is_strict && report->n_matched > 0))
+  gboolean is_complete = report->misfits->len == 0 && (!options->is_strict || report->missing->len == 0);
+  if (is_complete && (report->n_matched > 0 || report->n_wanted == 0))
     return TRUE;
 
   g_autoptr (GString) names = g_string_new (NULL);
@@ -162,8 +180,9 @@ check_report (const RnNameMap *map, RnParamSet *params, const RnLoadOptions *opt
                    example (params, options));
       return FALSE;
     }
-  append_names (names, report->misshapen, "other shape of ");
-  append_names (names, report->missing, "missing ");
+  append_names (names, report->n_matched == 0 ? report->misshapen : report->misfits, "other shape of ");
+  if (options->is_strict || report->n_matched == 0)
+    append_names (names, report->missing, "missing ");
   g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
                "%s: not the weights of %s: %u tensors match, %u are missing, %u have another shape, %u are "
                "unexpected (%s)",

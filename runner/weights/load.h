@@ -52,6 +52,9 @@ typedef struct
   const char *what;   /* "the model", "the backbone", for messages */
   const char *prefix; /* only parameters whose names begin with it; NULL: all */
   gboolean is_strict; /* all of them must be in the file */
+  /* Of GRegex, (nullable): names of parameters that may have another shape in the file. NULL: all of them
+   * may, unless the load is strict. */
+  const GPtrArray *may_misfit;
 } RnLoadOptions;
 
 /* What became of the parameters and the file's tensors. The texts are names, with both shapes where these
@@ -60,6 +63,7 @@ typedef struct
 {
   guint n_wanted, n_matched;
   GPtrArray *missing, *misshapen; /* of char *: parameters that keep their values */
+  GPtrArray *misfits;             /* of char *: those of @misshapen that the options do not allow */
   GPtrArray *unexpected;          /* of char *: tensors that no parameter took */
   gboolean *is_loaded;            /* [number of parameters] */
 } RnLoadReport;
@@ -76,7 +80,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RnLoadReport, rn_load_report_clear)
  * report. Values that are not finite are warned of.
  *
  * Errors, before anything is changed: RN_CHECKPOINT_ERROR_MISMATCH when not all match and the load is strict,
- * or none does. Others from reading the file.
+ * a shape differs that may not, or none matches. Others from reading the file.
  */
 gboolean rn_load_params (const RnNameMap *map, RnParamSet *params, RnDevice *device,
                          const RnLoadOptions *options, RnLoadReport *report, GError **error);

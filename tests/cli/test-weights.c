@@ -394,6 +394,27 @@ test_load_from (Fixture *f, gconstpointer user_data)
   assert_contains (classes.err, "2 tensors of the model have another shape");
   assert_contains (classes.err,
                    "bbox_head.retina_cls.weight (27x64x3x3 in the file, 18x64x3x3 in the model)");
+  /* That only it may be of another shape; and that nothing may. */
+  g_autofree char *set_cls = g_strdup_printf (
+                      "load_from={checkpoint: '%s', allow_shape_mismatch: ['\\.retina_cls\\.']}",
+                      f->checkpoint),
+                  *set_reg = g_strdup_printf (
+                      "load_from={checkpoint: '%s', allow_shape_mismatch: [retina_reg]}", f->checkpoint),
+                  *set_strict = g_strdup_printf ("load_from={checkpoint: '%s', strict: true}", f->checkpoint),
+                  *set_wrong = g_strdup_printf ("load_from={checkpoint: '%s', allow_shape_mismatch: ['(']}",
+                                                f->checkpoint);
+  g_auto (Result) cls = TRAIN (f, work, set_cls, "classes=[circle, square]", "model.bbox_head.num_classes=2");
+  assert_success (&cls);
+  g_auto (Result) reg = TRAIN (f, work, set_reg, "classes=[circle, square]", "model.bbox_head.num_classes=2");
+  g_assert_cmpint (reg.code, ==, 1);
+  assert_contains (reg.err, "other shape of bbox_head.retina_cls.weight (27x64x3x3 in the file");
+  g_auto (Result) strict =
+      TRAIN (f, work, set_strict, "classes=[circle, square]", "model.bbox_head.num_classes=2");
+  g_assert_cmpint (strict.code, ==, 1);
+  assert_contains (strict.err, "0 are missing, 2 have another shape");
+  g_auto (Result) wrong = TRAIN (f, work, set_wrong);
+  g_assert_cmpint (wrong.code, ==, 2);
+  assert_contains (wrong.err, "load_from.allow_shape_mismatch.0: ");
   /* The same number of others: taken over, but not in silence. */
   g_auto (Result) renamed = TRAIN (f, work, set_from, "classes=[circle, triangle, square]");
   assert_success (&renamed);

@@ -118,13 +118,20 @@ value (const Fixture *f, const char *name)
 }
 
 static gboolean
-load (const Fixture *f, const Tensor *tensors, const RnNameRules *rules, const char *prefix,
-      gboolean is_strict, RnLoadReport *report, GError **error)
+load_with (const Fixture *f, const Tensor *tensors, const RnNameRules *rules, const RnLoadOptions *options,
+           RnLoadReport *report, GError **error)
 {
   g_autoptr (RnWeights) weights = make_file (f, tensors);
   g_autoptr (RnNameMap) map = rn_name_map_new (weights, rules, RN_NAMES_TO_MMDET, error);
-  const RnLoadOptions options = { "the model", prefix, is_strict };
-  return map != NULL && rn_load_params (map, f->params, f->device, &options, report, error);
+  return map != NULL && rn_load_params (map, f->params, f->device, options, report, error);
+}
+
+static gboolean
+load (const Fixture *f, const Tensor *tensors, const RnNameRules *rules, const char *prefix,
+      gboolean is_strict, RnLoadReport *report, GError **error)
+{
+  const RnLoadOptions options = { .what = "the model", .prefix = prefix, .is_strict = is_strict };
+  return load_with (f, tensors, rules, &options, report, error);
 }
 
 static void
@@ -250,6 +257,62 @@ test_strict (Fixture *f, gconstpointer data)
   assert_contains (error->message, "2 tensors match, 1 are missing, 2 have another shape, 1 are unexpected");
   assert_contains (error->message, "missing backbone.bn1.running_mean");
   g_assert_cmpfloat (value (f, "bbox_head.retina_reg.bias")[7], ==, 7);
+}
+
+static void
+expect_report (gboolean is_complete)
+{
+  expect (G_LOG_LEVEL_MESSAGE, is_complete ? "*3 of 5*" : "*2 of 5*");
+  if (!is_complete)
+    expect (G_LOG_LEVEL_MESSAGE, "*not used*");
+  if (!is_complete)
+    expect (G_LOG_LEVEL_WARNING, "*not in the file*");
+  expect (G_LOG_LEVEL_WARNING, "*2 tensors*another shape*");
+}
+
+/* Shapes may differ where it was said, and nowhere else. */
+static void
+test_may_misfit (Fixture *f, gconstpointer data)
+{
+  static const Tensor complete[] = { F32 ("backbone.conv1.weight", 2, 3, 1, 1),
+                                     F32 ("backbone.bn1.running_mean", 2),
+                                     F32 ("bbox_head.retina_cls.weight", 6, 2, 1, 1),
+                                     F32 ("bbox_head.retina_cls.bias", 6),
+                                     F32 ("bbox_head.retina_reg.bias", 8),
+                                     { NULL } };
+  static const struct
+  {
+    const char *pattern;
+    gboolean is_strict;
+    const Tensor *tensors;
+    const char *words; /* of the error; NULL: it is loaded */
+  } cases[] = {
+    { "retina_cls", FALSE, other_classes, NULL },
+    { "^bbox_head\\.retina_cls\\.weight$", FALSE, other_classes,
+      "2 have another shape, 1 are unexpected (other shape of bbox_head.retina_cls.bias (6 in" },
+    { "^nothing$", FALSE, complete, "(other shape of bbox_head.retina_cls.weight (6x2" },
+    { "retina_cls", TRUE, complete, NULL },
+    { "retina_cls", TRUE, other_classes, "(missing backbone.bn1.running_mean)" },
+    { "weight$", TRUE, complete, "(other shape of bbox_head.retina_cls.bias (6 in" },
+  };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_auto (RnLoadReport) report = { 0 };
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GPtrArray) patterns = g_ptr_array_new_with_free_func ((GDestroyNotify) g_regex_unref);
+      g_ptr_array_add (patterns, g_regex_new (cases[i].pattern, 0, 0, &error));
+      const RnLoadOptions options = { .what = "the model",
+                                      .is_strict = cases[i].is_strict,
+                                      .may_misfit = patterns };
+      if (cases[i].words == NULL)
+        expect_report (cases[i].tensors == complete);
+      gboolean is_ok = load_with (f, cases[i].tensors, NULL, &options, &report, &error);
+      g_test_assert_expected_messages ();
+      g_assert_cmpint (is_ok, ==, cases[i].words == NULL);
+      if (cases[i].words != NULL)
+        assert_contains (error->message, cases[i].words);
+    }
 }
 
 /* However lenient: a file of another model must not pass for a start. */
@@ -545,13 +608,21 @@ main (int argc, char **argv)
     const char *name;
     void (*run) (Fixture *f, gconstpointer data);
   } tests[] = {
-    { "/load/whole", test_whole },           { "/load/module", test_module },
-    { "/load/backbone", test_backbone },     { "/load/partly", test_partly },
-    { "/load/strict", test_strict },         { "/load/nothing", test_nothing },
-    { "/load/many-names", test_many_names }, { "/load/types", test_types },
-    { "/load/integers", test_integers },     { "/load/not-finite", test_not_finite },
-    { "/load/prefix", test_prefix },         { "/load/revise-keys", test_revise_keys },
-    { "/load/background", test_background }, { "/load/add-background", test_add_background },
+    { "/load/whole", test_whole },
+    { "/load/module", test_module },
+    { "/load/backbone", test_backbone },
+    { "/load/partly", test_partly },
+    { "/load/strict", test_strict },
+    { "/load/nothing", test_nothing },
+    { "/load/many-names", test_many_names },
+    { "/load/types", test_types },
+    { "/load/integers", test_integers },
+    { "/load/not-finite", test_not_finite },
+    { "/load/may-misfit", test_may_misfit },
+    { "/load/prefix", test_prefix },
+    { "/load/revise-keys", test_revise_keys },
+    { "/load/background", test_background },
+    { "/load/add-background", test_add_background },
     { "/load/pyramid", test_pyramid },
   };
   g_test_init (&argc, &argv, NULL);
