@@ -17,6 +17,7 @@ check_PROGRAMS += \
   tests/runner/test-record \
   tests/runner/test-report \
   tests/runner/test-resume \
+  tests/runner/test-resume-config \
   tests/runner/test-resume-matrix \
   tests/runner/test-runner \
   tests/runner/test-safetensors \
@@ -55,6 +56,8 @@ tests_runner_test_record_SOURCES = tests/runner/test-record.c
 tests_runner_test_record_LDADD = $(TEST_LIBS)
 tests_runner_test_report_SOURCES = tests/runner/test-report.c tests/tree.c tests/tree.h
 tests_runner_test_report_LDADD = $(TEST_LIBS)
+tests_runner_test_resume_config_SOURCES = tests/runner/test-resume-config.c $(FAKE_TASK)
+tests_runner_test_resume_config_LDADD = $(TEST_LIBS)
 tests_runner_test_resume_SOURCES = tests/runner/test-resume.c $(FAKE_TASK)
 tests_runner_test_resume_LDADD = $(TEST_LIBS)
 tests_runner_test_resume_matrix_SOURCES = tests/runner/test-resume-matrix.c $(FAKE_TASK) $(SMALL_DETECTOR)
