@@ -9,6 +9,7 @@
 #include "runner/batches.h"
 #include "runner/place.h"
 #include "runner/plugin.h"
+#include "runner/run-history.h"
 #include "runner/record.h"
 #include "runner/runner-private.h"
 #include "runner/weights/weights.h"
@@ -84,7 +85,7 @@ static void
 write_metadata (RnRunner *runner, RnSafetensorsWriter *writer)
 {
   g_autofree char *classes = g_strjoinv ("\n", (char **) runner->task->class_names);
-  g_autofree char *plugins = rn_plugins_describe ();
+  g_autofree char *plugins = rn_plugins_describe (), *history = rn_run_history_text (runner);
 
   rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_FORMAT, RN_CHECKPOINT_FORMAT_NAME);
   rn_safetensors_writer_set_metadata (writer, "version", PACKAGE_VERSION);
@@ -92,6 +93,8 @@ write_metadata (RnRunner *runner, RnSafetensorsWriter *writer)
   rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_CLASSES, classes);
   if (plugins != NULL)
     rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_PLUGINS, plugins);
+  if (history != NULL)
+    rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_HISTORY, history);
   set_counters (runner, writer);
   set_sampler (runner, writer);
   set_rates (runner, writer);

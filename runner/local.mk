@@ -68,6 +68,7 @@ librunner_internal_la_SOURCES += \
   runner/record.c runner/record.h \
   runner/report-draw.c runner/report.c runner/report.h \
   runner/resume.c \
+  runner/run-history.c runner/run-history.h \
   runner/run-log.c runner/run-log.h \
   runner/runner-private.h runner/runner.c runner/runner.h \
   runner/schedule-preview.c runner/schedule-preview.h \

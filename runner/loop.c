@@ -11,6 +11,7 @@
 
 #include "runner/loop-private.h"
 #include "runner/place.h"
+#include "runner/run-history.h"
 
 #include "runner/base/error.h"
 #include "runner/base/signals.h"
@@ -237,6 +238,7 @@ run_all (RnRunner *runner, GError **error)
 gboolean
 rn_runner_run (RnRunner *runner, GError **error)
 {
+  rn_run_history_begin (runner);
   gboolean is_ok = run_all (runner, error);
 
   runner->stage = RN_STAGE_AFTER_RUN;

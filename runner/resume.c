@@ -10,6 +10,7 @@
 #include "runner/place.h"
 #include "runner/plugin.h"
 #include "runner/record.h"
+#include "runner/run-history.h"
 #include "runner/runner-private.h"
 #include "runner/base/error.h"
 #include "runner/base/open-file.h"
@@ -142,7 +143,9 @@ report_difference (const char *path, const RnNode *was, const RnNode *is, gpoint
   if (is_about_place (path))
     return;
   g_autofree char *text = rn_config_diff_text (was, is);
-  g_message ("resume: %s: %s; the configuration wins", path, text);
+  g_autofree char *change = g_strdup_printf ("%s: %s", path, text);
+  g_message ("resume: %s; the configuration wins", change);
+  rn_run_history_add_change (user_data, change);
 }
 
 static void
@@ -159,7 +162,7 @@ compare_configs (RnRunner *runner, const RnSafetensors *file)
   if (is == NULL)
     g_warning ("resume: the configuration in the checkpoint cannot be compared: %s", error->message);
   else
-    rn_config_diff ("", was, is, report_difference, NULL);
+    rn_config_diff ("", was, is, report_difference, runner);
 }
 
 static void
@@ -256,6 +259,7 @@ apply (RnRunner *runner, const RnSafetensors *file, gboolean *is_changed, GError
   if (!check_file (runner, file, error) || !read_position (runner, file, &counters, is_changed, error))
     return FALSE;
   compare_devices (runner, file);
+  rn_run_history_load (runner, rn_safetensors_metadata (file, RN_CHECKPOINT_HISTORY));
   compare_configs (runner, file);
   rn_plugins_compare (rn_safetensors_metadata (file, RN_CHECKPOINT_PLUGINS));
   if (!load_tensors (runner, file, *is_changed, error) || !rn_hook_list_load (runner->hooks, file, error)

@@ -34,7 +34,8 @@ struct _RnRunner
   gboolean is_by_epoch;
   gint64 max_epochs, max_iters;
   char *work_dir, *config_text, *timestamp;
-  char *resumed_from; /* (nullable) path of a checkpoint */
+  char *resumed_from;           /* (nullable) path of a checkpoint */
+  GPtrArray *history, *changes; /* of char *: lines of run-history.h, and what this run has changed */
   const RnOptimizer *optimizer;
   GArray *workflow; /* of RnWorkflowItem */
 

@@ -96,6 +96,8 @@ rn_runner_new (RnTask *task, const RnRunnerOptions *options)
   runner->momentum = rn_optimizer_momentum (options->optimizer);
   runner->pending = g_ptr_array_new_with_free_func (pending_free);
   runner->kept = g_ptr_array_new_with_free_func (g_free);
+  runner->history = g_ptr_array_new_with_free_func (g_free);
+  runner->changes = g_ptr_array_new_with_free_func (g_free);
   runner->saved_at = (RnCounters){ .iter = -1 };
   runner->keep_best = 1;
   runner->score_names = g_ptr_array_new_with_free_func (g_free);
@@ -115,6 +117,8 @@ rn_runner_free (RnRunner *runner)
   rn_record_free (runner->scores);
   g_ptr_array_unref (runner->pending);
   g_ptr_array_unref (runner->kept);
+  g_ptr_array_unref (runner->history);
+  g_ptr_array_unref (runner->changes);
   g_ptr_array_unref (runner->score_names);
   g_free (runner->work_dir);
   g_free (runner->config_text);

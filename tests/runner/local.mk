@@ -19,6 +19,7 @@ check_PROGRAMS += \
   tests/runner/test-resume \
   tests/runner/test-resume-config \
   tests/runner/test-resume-matrix \
+  tests/runner/test-run-history \
   tests/runner/test-runner \
   tests/runner/test-safetensors \
   tests/runner/test-save-faults \
@@ -60,6 +61,8 @@ tests_runner_test_resume_config_SOURCES = tests/runner/test-resume-config.c $(FA
 tests_runner_test_resume_config_LDADD = $(TEST_LIBS)
 tests_runner_test_resume_SOURCES = tests/runner/test-resume.c $(FAKE_TASK)
 tests_runner_test_resume_LDADD = $(TEST_LIBS)
+tests_runner_test_run_history_SOURCES = tests/runner/test-run-history.c $(FAKE_TASK)
+tests_runner_test_run_history_LDADD = $(TEST_LIBS)
 tests_runner_test_resume_matrix_SOURCES = tests/runner/test-resume-matrix.c $(FAKE_TASK) $(SMALL_DETECTOR)
 tests_runner_test_resume_matrix_LDADD = $(TEST_LIBS)
 tests_runner_test_runner_SOURCES = tests/runner/test-runner.c $(FAKE_TASK)
