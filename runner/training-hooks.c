@@ -170,12 +170,64 @@ add_loggers (RnHookList *list, const RnNode *config, gint64 *log_interval, GErro
   return add_list (list, log.hooks, error);
 }
 
+/* The maps of @list whose `type:` is @type. */
+static void
+collect (GPtrArray *found, const RnNode *list, const char *type)
+{
+  for (guint i = 0; list != NULL && rn_node_kind (list) == RN_NODE_LIST && i < rn_node_size (list); i++)
+    {
+      const RnNode *node = rn_node_get (rn_node_item (list, i), "type");
+      if (node != NULL && rn_node_kind (node) == RN_NODE_STRING
+          && strcmp (rn_node_as_string (node), type) == 0)
+        g_ptr_array_add (found, (gpointer) rn_node_item (list, i));
+    }
+}
+
+/* Their lines would be mixed in the same files. */
+static gboolean
+check_text_loggers (const RnRunConfig *config, GError **error)
+{
+  g_autoptr (GPtrArray) found = g_ptr_array_new ();
+  const RnNode *loggers = config->log_config != NULL ? rn_node_get (config->log_config, "hooks") : NULL;
+
+  if (rn_node_is_null (loggers))
+    g_ptr_array_add (found, NULL); /* there is one by default */
+  collect (found, loggers, "TextLoggerHook");
+  collect (found, config->custom_hooks, "TextLoggerHook");
+  return found->len < 2
+         || rn_node_error (g_ptr_array_index (found, 1), error,
+                           "a second TextLoggerHook would write each line twice into the same files; leave "
+                           "one out");
+}
+
+/* There is one list of the checkpoints to keep, and the shorter count would delete those of the other hook.
+ */
+static gboolean
+check_checkpoint_hooks (const RnRunConfig *config, GError **error)
+{
+  g_autoptr (GPtrArray) found = g_ptr_array_new ();
+
+  if (config->checkpoint_config != NULL)
+    g_ptr_array_add (found, (gpointer) config->checkpoint_config);
+  collect (found, config->custom_hooks, "CheckpointHook");
+  for (guint i = 0; i < found->len && found->len > 1; i++)
+    {
+      const RnNode *max_keep = rn_node_get (g_ptr_array_index (found, i), "max_keep_ckpts");
+      if (max_keep != NULL && rn_node_kind (max_keep) == RN_NODE_INT && rn_node_as_int (max_keep) > 0)
+        return rn_node_error (max_keep, error,
+                              "there are two CheckpointHooks, and with this one of them deletes what the "
+                              "other has saved; what works: no max_keep_ckpts in either, or one hook");
+    }
+  return TRUE;
+}
+
 RnHookList *
 rn_training_hooks_new (const RnRunConfig *config, gint64 *log_interval, GError **error)
 {
   g_autoptr (RnHookList) list = rn_hook_list_new ();
 
-  if (!add_schedule (list, config->lr_config, "LrUpdaterHook", lr_policies, error)
+  if (!check_text_loggers (config, error) || !check_checkpoint_hooks (config, error)
+      || !add_schedule (list, config->lr_config, "LrUpdaterHook", lr_policies, error)
       || !add_schedule (list, config->momentum_config, "MomentumUpdaterHook", momentum_policies, error)
       || !add_optimizer_hook (list, config, error)
       || !add_if_given (list, config->checkpoint_config, "CheckpointHook", error)

@@ -118,7 +118,7 @@ test_order (gconstpointer data)
   assert_order (
       &run, RN_STAGE_BEFORE_TRAIN_ITER,
       "StepLrUpdaterHook (10), StepMomentumUpdaterHook (30), OptimizerHook (40), RecorderHook (50), "
-      "IterTimerHook (70), EvalHook (70)");
+      "IterTimerHook (70), EvalHook (70), TextLoggerHook (90), TensorboardLoggerHook (90)");
   assert_order (&run, RN_STAGE_AFTER_TRAIN_ITER,
                 "OptimizerHook (40), CheckpointHook (50), RecorderHook (50), IterTimerHook (70), EvalHook "
                 "(70), TextLoggerHook (90), TensorboardLoggerHook (90)");
@@ -458,6 +458,11 @@ test_parts_refused (void)
   assert_hooks_refused (
       "custom_hooks: [{type: GradientCumulativeOptimizerHook}]\noptimizer_config: {grad_clip: null}\n",
       "test.yaml:2:*custom_hooks.0*optimizer_config*test.yaml:3:*");
+  assert_hooks_refused ("custom_hooks: [{type: TextLoggerHook}]\n", "*test.yaml:2:*second TextLoggerHook*");
+  assert_hooks_refused ("log_config: {hooks: [{type: TextLoggerHook}, {type: TextLoggerHook}]}\n",
+                        "*test.yaml:2:*hooks.1*second TextLoggerHook*");
+  assert_hooks_refused ("custom_hooks: [{type: CheckpointHook}, {type: CheckpointHook, max_keep_ckpts: 1}]\n",
+                        "*test.yaml:2:*max_keep_ckpts*two CheckpointHooks*");
   assert_hooks_refused ("optimizer_config: {type: EMAHook}\n",
                         "*test.yaml:2:*type*there are: OptimizerHook*");
   assert_hooks_refused ("lr_config: {policy: stepp, step: [1]}\n", "*test.yaml:2:*stepp*step*");
