@@ -127,6 +127,13 @@ before_run (RnHook *hook, RnRunner *runner, GError **error)
   return rn_event_file_write (self->file, done, error) && write_scores (self, runner, error);
 }
 
+/* An evaluation before training is here. */
+static gboolean
+before_train_iter (RnHook *hook, RnRunner *runner, GError **error)
+{
+  return write_scores ((TensorboardLogger *) hook, runner, error);
+}
+
 static gboolean
 after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
 {
@@ -164,5 +171,6 @@ after_val_epoch (RnHook *hook, RnRunner *runner, GError **error)
 RN_HOOK_DEFINE (tensorboard_logger, TensorboardLogger, .name = "TensorboardLoggerHook",
                 .summary = "curves for TensorBoard", .priority = RN_PRIORITY_VERY_LOW, .needs = RN_NEEDS_LOSS,
                 .keys = keys, .init = init, .clear = clear, .save_state = save_state,
-                .load_state = load_state, .before_run = before_run, .after_train_iter = after_train_iter,
-                .after_train_epoch = after_train_epoch, .after_val_epoch = after_val_epoch);
+                .load_state = load_state, .before_run = before_run, .before_train_iter = before_train_iter,
+                .after_train_iter = after_train_iter, .after_train_epoch = after_train_epoch,
+                .after_val_epoch = after_val_epoch);

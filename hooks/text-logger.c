@@ -227,6 +227,13 @@ before_run (RnHook *hook, RnRunner *runner, GError **error)
          && log_scores (self, runner, error);
 }
 
+/* An evaluation before training is here. */
+static gboolean
+before_train_iter (RnHook *hook, RnRunner *runner, GError **error)
+{
+  return log_scores ((TextLogger *) hook, runner, error);
+}
+
 static gboolean
 after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
 {
@@ -274,5 +281,6 @@ RN_HOOK_DEFINE (text_logger, TextLogger, .name = "TextLoggerHook",
                 .summary = "a line for people, and one of JSON, every so many iterations",
                 .priority = RN_PRIORITY_VERY_LOW, .needs = RN_NEEDS_LOSS, .keys = keys, .init = init,
                 .clear = clear, .save_state = save_state, .load_state = load_state, .before_run = before_run,
-                .after_train_iter = after_train_iter, .after_train_epoch = after_train_epoch,
-                .after_val_epoch = after_val_epoch, .after_run = after_run);
+                .before_train_iter = before_train_iter, .after_train_iter = after_train_iter,
+                .after_train_epoch = after_train_epoch, .after_val_epoch = after_val_epoch,
+                .after_run = after_run);

@@ -147,33 +147,39 @@ join_lines (void)
 static void
 test_text (void)
 {
-  static const double scores[] = { 0.77259 };
+  static const double scores[] = { 0.25, 0.77259 };
   g_autoptr (GError) error = NULL;
   FakeRun run;
 
   g_ptr_array_set_size (text_lines, 0);
-  fake_run_open (
-      &run,
-      "optimizer: {type: SGD, lr: 0.00125}\nrunner: {type: EpochBasedRunner, max_epochs: 1}\n"
-      "optimizer_config: {grad_clip: {max_norm: 35}}\nevaluation: {interval: 1}\nlog_config: {interval: 2}\n",
-      4, NULL);
+  fake_run_open (&run,
+                 "optimizer: {type: SGD, lr: 0.00125}\nrunner: {type: EpochBasedRunner, max_epochs: 1}\n"
+                 "optimizer_config: {grad_clip: {max_norm: 35}}\nevaluation: {interval: 1, start: "
+                 "0}\nlog_config: {interval: 2}\n",
+                 4, NULL);
   run.fake.scores = scores;
-  run.fake.n_scores = 1;
+  run.fake.n_scores = 2;
   g_assert_true (rn_runner_init (run.runner, &error) && rn_runner_run (run.runner, &error));
-  g_assert_cmpuint (text_lines->len, ==, 3);
+  g_assert_cmpuint (text_lines->len, ==, 4);
   const char *train =
       "^Epoch \\[1\\]\\[2/4\\]\tlr: 1\\.250e-03, eta: 0:00:[0-9]{2}, time: [0-9]+\\.[0-9]{3}, data_time: "
       "[0-9]+\\.[0-9]{3}, "
       "memory: [0-9]+, loss_cls: [0-9]+\\.[0-9]{4}, loss_bbox: [0-9]+\\.[0-9]{4}, loss: [0-9]+\\.[0-9]{4}, "
       "grad_norm: [0-9]+\\.[0-9]{4}$";
-  g_assert_true (g_regex_match_simple (train, g_ptr_array_index (text_lines, 0), 0, 0));
-  g_assert_cmpstr (g_ptr_array_index (text_lines, 2), ==, "Epoch(val) [1][5]\tAP50: 0.7730, mAP: 0.7726");
+  g_assert_true (g_regex_match_simple (train, g_ptr_array_index (text_lines, 1), 0, 0));
+  g_assert_cmpstr (g_ptr_array_index (text_lines, 3), ==, "Epoch(val) [1][5]\tAP50: 0.7730, mAP: 0.7726");
+
+  /* That before training stands first. */
+  g_assert_cmpstr (g_ptr_array_index (text_lines, 0), ==, "Epoch(val) [0][5]\tAP50: 0.2500, mAP: 0.2500");
 
   g_autoptr (GPtrArray) lines = fake_run_json_lines (run.dir);
-  g_assert_cmpuint (lines->len, ==, 3);
+  g_assert_cmpuint (lines->len, ==, 4);
   g_assert_cmpstr (
-      g_ptr_array_index (lines, 2), ==,
+      g_ptr_array_index (lines, 3), ==,
       "{\"mode\": \"val\", \"epoch\": 1, \"iter\": 4, \"n_images\": 5, \"AP50\": 0.773, \"mAP\": 0.77259}");
+  g_assert_cmpstr (
+      g_ptr_array_index (lines, 0), ==,
+      "{\"mode\": \"val\", \"epoch\": 0, \"iter\": 0, \"n_images\": 5, \"AP50\": 0.25, \"mAP\": 0.25}");
   fake_run_remove (run.dir);
   fake_run_close (&run);
 }
