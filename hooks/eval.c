@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include "hooks/best.h"
+#include "hooks/counting.h"
 #include "hooks/unused-key.h"
 
 #include <runner/engine.h>
@@ -28,10 +29,11 @@ typedef struct
   RnHook hook;
   gint64 interval, start;
   const RnNode *dynamic_intervals;
-  GArray *milestones; /* of Milestone, in order; or NULL */
-  gboolean by_epoch;
-  char **metric; /* names of @metrics */
-  guint metrics; /* of RnMetrics */
+  GArray *milestones;     /* of Milestone, in order; or NULL */
+  int by_epoch;           /* RN_BY_* */
+  gboolean counts_epochs; /* what it comes to */
+  char **metric;          /* names of @metrics */
+  guint metrics;          /* of RnMetrics */
   int mode;
   GArray *iou_thr; /* of double */
   gboolean classwise;
@@ -55,7 +57,9 @@ static const RnKeySpec keys[] = {
   RN_KEY (EvalHook, dynamic_intervals, RN_KEY_NODE, "null",
           "list of [milestone, interval]: from that epoch or iteration on the interval is this one",
           .flags = RN_KEY_NULLABLE),
-  RN_KEY (EvalHook, by_epoch, RN_KEY_BOOL, "true", "interval and start count epochs, not iterations"),
+  RN_KEY (EvalHook, by_epoch, RN_KEY_ENUM, "auto",
+          "interval and start count epochs, not iterations; auto: as the runner does",
+          .names = rn_by_epoch_names),
   RN_KEY (EvalHook, metric, RN_KEY_STRING_LIST, "mAP",
           "what is computed: mAP (Pascal VOC), bbox (COCO), or a list of both"),
   RN_KEY (EvalHook, mode, RN_KEY_ENUM, "auto",
@@ -81,7 +85,8 @@ static const RnKeySpec keys[] = {
           "write the best files to out_dir/(name of the work dir); null: to the work dir",
           .flags = RN_KEY_NULLABLE),
   RN_KEY (EvalHook, draw, RN_KEY_INT, "0",
-          "draw detections and ground truth of so many images, into vis/epoch_N of the work dir", .max = 1e9),
+          "draw detections and ground truth of so many images, into vis/epoch_N, or iter_N, of the work dir",
+          .max = 1e9),
   RN_UNUSED_KEY ("broadcast_bn_buffer", "there is one process"),
   RN_UNUSED_KEY ("file_client_args", "files go to the file system"),
   RN_UNUSED_KEY ("gpu_collect", "there is one process"),
@@ -179,6 +184,7 @@ init (RnHook *hook, RnRunner *runner, GError **error)
   EvalHook *self = (EvalHook *) hook;
 
   self->owed = -1;
+  self->counts_epochs = rn_counts_epochs (self->by_epoch, runner);
   if (self->iou_thr->len == 0)
     return rn_node_error (hook->config, error, "iou_thr: needs at least one overlap");
   if (!rn_runner_can_evaluate (runner))
@@ -266,7 +272,7 @@ keep_best (EvalHook *self, RnRunner *runner, const RnRecord *scores, gint64 n)
       return;
     }
   g_autofree char *name = g_strdup_printf ("best_%s_%s_%" G_GINT64_FORMAT ".safetensors", self->save_best,
-                                           self->by_epoch ? "epoch" : "iter", n);
+                                           self->counts_epochs ? "epoch" : "iter", n);
   g_autofree char *dropped = NULL;
   int place = rn_best_list_offer (self->best, name, score, n_to_keep (self, runner), &dropped);
   if (place < 0)
@@ -285,8 +291,9 @@ keep_best (EvalHook *self, RnRunner *runner, const RnRecord *scores, gint64 n)
 static gboolean
 evaluate (EvalHook *self, RnRunner *runner, gint64 epoch, gint64 iter, GError **error)
 {
-  gint64 n = self->by_epoch ? epoch : iter;
-  g_autofree char *stage = g_strdup_printf ("%s_%" G_GINT64_FORMAT, self->by_epoch ? "epoch" : "iter", n);
+  gint64 n = self->counts_epochs ? epoch : iter;
+  g_autofree char *stage =
+      g_strdup_printf ("%s_%" G_GINT64_FORMAT, self->counts_epochs ? "epoch" : "iter", n);
   g_autofree char *draw_dir = g_build_filename (rn_runner_work_dir (runner), "vis", stage, NULL);
   RnEvalOptions options = {
     .metrics = self->metrics,
@@ -368,10 +375,10 @@ after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
   gboolean is_last = rn_runner_is_last_iter (runner);
 
   /* A run counted in iterations may end in the middle of an epoch. */
-  if (self->by_epoch ? is_last && !rn_runner_is_end_of_epoch (runner) : is_last || is_due (self, n))
+  if (self->counts_epochs ? is_last && !rn_runner_is_end_of_epoch (runner) : is_last || is_due (self, n))
     return evaluate (self, runner,
-                     rn_runner_epoch (runner) + (self->by_epoch || rn_runner_is_end_of_epoch (runner)), n,
-                     error);
+                     rn_runner_epoch (runner) + (self->counts_epochs || rn_runner_is_end_of_epoch (runner)),
+                     n, error);
   return TRUE;
 }
 
@@ -381,7 +388,7 @@ after_train_epoch (RnHook *hook, RnRunner *runner, GError **error)
   EvalHook *self = (EvalHook *) hook;
   gint64 n = rn_runner_epoch (runner) + 1;
 
-  if (self->by_epoch && (rn_runner_is_last_epoch (runner) || is_due (self, n)))
+  if (self->counts_epochs && (rn_runner_is_last_epoch (runner) || is_due (self, n)))
     return evaluate (self, runner, n, rn_runner_iter (runner), error);
   return TRUE;
 }

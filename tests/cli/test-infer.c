@@ -345,10 +345,10 @@ list_folder (const char *path)
 static void
 test_draw_in_training (void)
 {
-  g_autofree char *vis = in_top ("work/vis"), *stage = in_top ("work/vis/epoch_1");
+  g_autofree char *vis = in_top ("work/vis"), *stage = in_top ("work/vis/iter_1");
   g_autofree char *stages = list_folder (vis), *pictures = list_folder (stage);
 
-  g_assert_cmpstr (stages, ==, "epoch_1 ");
+  g_assert_cmpstr (stages, ==, "iter_1 ");
   g_assert_cmpstr (pictures, ==, "000003.png 000004.png ");
 }
 

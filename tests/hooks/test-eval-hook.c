@@ -68,9 +68,11 @@ static const When whens[] = {
   { BY_EPOCH (5, "evaluation: {interval: 99}\n"), "5/10" },
   { BY_EPOCH (5, "evaluation: {interval: 4, by_epoch: false}\n"), "2/4 4/8 5/10" },
   { BY_EPOCH (4, "evaluation: {interval: 3, start: 4, by_epoch: false}\n"), "2/4 3/7 4/8" },
-  { BY_ITER (5, "evaluation: {interval: 1}\n"), "1/2 2/4 3/5" }, /* ends in the middle of a pass */
-  { BY_ITER (4, "evaluation: {interval: 1}\n"), "1/2 2/4" },
+  { BY_ITER (5, "evaluation: {interval: 1, by_epoch: true}\n"),
+    "1/2 2/4 3/5" }, /* ends in the middle of a pass */
+  { BY_ITER (4, "evaluation: {interval: 1, by_epoch: true}\n"), "1/2 2/4" },
   { BY_ITER (5, "evaluation: {interval: 2, by_epoch: false}\n"), "1/2 2/4 2/5" },
+  { BY_ITER (5, "evaluation: {interval: 2}\n"), "1/2 2/4 2/5" },
   { BY_EPOCH (9, "evaluation: {interval: 4, dynamic_intervals: [[5, 2], [8, 1]]}\n"), "4/8 6/12 8/16 9/18" },
   { BY_EPOCH (6, "evaluation: {interval: 99, start: 1, dynamic_intervals: [[3, 2]]}\n"),
     "1/2 3/6 5/10 6/12" },
