@@ -178,6 +178,21 @@ init_best (EvalHook *self, RnRunner *runner, const char *const *names, GError **
   return self->dir != NULL;
 }
 
+/* More of them than this take longer than the training; the interval was meant for epochs. */
+#define MANY_EVALUATIONS 100
+
+static void
+warn_of_interval (const EvalHook *self, const RnRunner *runner)
+{
+  gint64 n = rn_runner_max_iters (runner) / self->interval;
+
+  if (self->by_epoch == RN_BY_RUNNER && !self->counts_epochs && n > MANY_EVALUATIONS)
+    g_warning ("evaluation.interval: %" G_GINT64_FORMAT
+               " counts iterations in this run: that is %" G_GINT64_FORMAT
+               " evaluations; a larger interval, or by_epoch: true, makes them fewer",
+               self->interval, n);
+}
+
 static gboolean
 init (RnHook *hook, RnRunner *runner, GError **error)
 {
@@ -185,6 +200,7 @@ init (RnHook *hook, RnRunner *runner, GError **error)
 
   self->owed = -1;
   self->counts_epochs = rn_counts_epochs (self->by_epoch, runner);
+  warn_of_interval (self, runner);
   if (self->iou_thr->len == 0)
     return rn_node_error (hook->config, error, "iou_thr: needs at least one overlap");
   if (!rn_runner_can_evaluate (runner))

@@ -425,6 +425,30 @@ test_unused_keys (void)
   finish (&run);
 }
 
+/* An interval that was meant for epochs, in a run that counts iterations. */
+static void
+test_many (void)
+{
+  static const char *const quiet[] = { BY_ITER (1000, "evaluation: {interval: 10}\n"),
+                                       BY_ITER (1000, "evaluation: {interval: 1, by_epoch: false}\n"),
+                                       BY_ITER (1000, "evaluation: {interval: 1, by_epoch: true}\n"),
+                                       BY_EPOCH (1000, "evaluation: {interval: 1}\n") };
+  FakeRun run;
+  g_autoptr (GError) error = NULL;
+
+  g_test_expect_message ("rn-hooks", G_LOG_LEVEL_WARNING, "evaluation.interval: 9 counts*111 evaluations*");
+  fake_run_open (&run, BY_ITER (1000, "evaluation: {interval: 9}\n"), 10, NULL);
+  g_assert_true (rn_runner_init (run.runner, &error));
+  g_test_assert_expected_messages ();
+  finish (&run);
+  for (gsize i = 0; i < G_N_ELEMENTS (quiet); i++)
+    {
+      fake_run_open (&run, quiet[i], 10, NULL);
+      g_assert_true (rn_runner_init (run.runner, &error));
+      finish (&run);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -442,6 +466,7 @@ main (int argc, char **argv)
       g_test_add_data_func (name, &bests[i], test_best);
     }
   g_test_add_func ("/eval-hook/rules", test_rules);
+  g_test_add_func ("/eval-hook/many", test_many);
   g_test_add_func ("/eval-hook/best-list", test_best_list);
   g_test_add_func ("/eval-hook/before-training", test_before_training);
   g_test_add_func ("/eval-hook/out-dir", test_out_dir);
