@@ -118,14 +118,30 @@ forward_train (RnRunner *runner, GError **error)
          && check_loss (runner, rn_runner_log_losses (runner), error);
 }
 
+/* A signal ahead of the very first step, perhaps in an evaluation of the weights as they begin: the run has
+ * nothing to save, and one that begins anew is the same. */
 static gboolean
-train_batch (RnRunner *runner, GError **error)
+leaves_untouched (RnRunner *runner)
+{
+  if (runner->now.iter > 0 || !rn_runner_must_leave (runner) || runner->signal == 0)
+    return FALSE;
+  runner->saved_at = runner->now;
+  return TRUE;
+}
+
+/* *@is_left: the iteration was not begun. */
+static gboolean
+train_batch (RnRunner *runner, gboolean *is_left, GError **error)
 {
   runner->grad_scale = 1;
   runner->loss_weight = 1;
   runner->is_backward_done = runner->has_step_grads = FALSE;
-  return rn_runner_call_stage (runner, RN_STAGE_BEFORE_TRAIN_ITER, error) && rn_runner_flush (runner, error)
-         && forward_train (runner, error) && rn_runner_call_stage (runner, RN_STAGE_AFTER_TRAIN_ITER, error);
+  if (!rn_runner_call_stage (runner, RN_STAGE_BEFORE_TRAIN_ITER, error) || !rn_runner_flush (runner, error))
+    return FALSE;
+  *is_left = leaves_untouched (runner);
+  return *is_left
+         || (forward_train (runner, error)
+             && rn_runner_call_stage (runner, RN_STAGE_AFTER_TRAIN_ITER, error));
 }
 
 static gboolean
@@ -144,11 +160,12 @@ run_iter (RnRunner *runner, GError **error)
       g_propagate_error (error, cause);
       return FALSE;
     }
-  gboolean is_ok = train_batch (runner, error);
+  gboolean is_left;
+  gboolean is_ok = train_batch (runner, &is_left, error);
   task->vtbl->release (task, RN_TASK_TRAIN, runner->batch);
   runner->batch = NULL;
-  if (!is_ok)
-    return FALSE;
+  if (!is_ok || is_left)
+    return is_ok;
 
   runner->now.iter++;
   runner->now.inner_iter++;

@@ -178,6 +178,6 @@ rn_cmd_train (int argc, char **argv)
   if (!is_ok)
     return rn_cli_fail (error);
   if (signal != 0)
-    g_message ("stopped by signal %d after saving; --resume goes on", signal);
+    g_message ("stopped by signal %d; --resume goes on", signal);
   return signal != 0 ? 128 + signal : 0;
 }

@@ -191,6 +191,36 @@ test_signal_in_evaluation (void)
   fake_run_close (&resumed);
 }
 
+/* In the evaluation ahead of the first step: there is nothing to save, and the run begins anew with it. */
+static void
+test_signal_before_start (void)
+{
+  const char *yaml = BY_EPOCH (2, "evaluation: {interval: 1, start: 0, save_best: auto}\n");
+  FakeRun stopped, resumed;
+
+  fake_run_open (&stopped, yaml, 3, NULL);
+  stopped.fake.scores = scores;
+  stopped.fake.n_scores = 3;
+  stopped.fake.signal_in_evaluation = 1;
+  rn_signals_install ();
+  fake_run_go (&stopped);
+  rn_signals_remove ();
+  g_assert_cmpint (rn_runner_signal (stopped.runner), ==, SIGTERM);
+  g_assert_cmpint (rn_runner_iter (stopped.runner), ==, 0);
+  fake_run_assert_files (stopped.dir, "");
+
+  fake_run_open (&resumed, yaml, 3, stopped.dir);
+  resumed.fake.scores = scores;
+  resumed.fake.n_scores = 3;
+  fake_run_resume (&resumed, NULL);
+  fake_run_go (&resumed);
+  g_assert_cmpuint (resumed.fake.n_evaluations, ==, 3); /* epochs 0, 1, 2 */
+  g_assert_cmpint (rn_runner_iter (resumed.runner), ==, 6);
+  fake_run_remove (stopped.dir);
+  fake_run_close (&stopped);
+  fake_run_close (&resumed);
+}
+
 /* ---- Damage ---- */
 
 static void
@@ -493,6 +523,7 @@ main (int argc, char **argv)
                         test_same_bits);
   g_test_add_func ("/runner/signal", test_signal);
   g_test_add_func ("/runner/signal-in-evaluation", test_signal_in_evaluation);
+  g_test_add_func ("/runner/signal-before-start", test_signal_before_start);
   g_test_add_func ("/runner/truncated", test_truncated);
   g_test_add_func ("/runner/any-damage", test_any_damage);
   g_test_add_func ("/runner/mismatch", test_mismatch);
