@@ -280,11 +280,28 @@ find_spec (const RnKeySpec *keys, const char *name)
   return NULL;
 }
 
+/* Of the key @item of @map, where a base has it for another type: what drops it. (transfer full) */
+static char *
+leftover_hint (const RnNode *map, const RnNode *item)
+{
+  const RnNode *type = rn_node_get (map, "policy"); /* the short form of a type */
+  const char *file = rn_node_file (item);
+
+  if (type == NULL)
+    type = rn_node_get (map, "type");
+  if (type == NULL || file == NULL || g_strcmp0 (file, rn_node_file (type)) == 0)
+    return g_strdup ("");
+  return g_strdup_printf (
+      "; if it was for another type: `_delete_: true` beside %s (%s) drops what the bases say",
+      rn_node_dotted (type), rn_node_origin (type));
+}
+
 /* The end of an unknown key's message: the nearest key, else all of them. (transfer full) */
 static char *
-key_hint (const RnKeySpec *keys, const char *const *skip, const char *name)
+key_hint (const RnKeySpec *keys, const char *const *skip, const RnNode *map, const RnNode *item)
 {
   g_autoptr (GPtrArray) names = g_ptr_array_new ();
+  g_autofree char *leftover = leftover_hint (map, item);
 
   for (; keys->name; keys++)
     g_ptr_array_add (names, (gpointer) keys->name);
@@ -292,9 +309,10 @@ key_hint (const RnKeySpec *keys, const char *const *skip, const char *name)
     g_ptr_array_add (names, (gpointer) *skip);
   g_ptr_array_add (names, NULL);
 
-  g_autofree char *hint = rn_hint (name, (const char *const *) names->pdata);
+  g_autofree char *hint = rn_hint (item->key, (const char *const *) names->pdata);
   g_autofree char *all = g_strjoinv (", ", (char **) names->pdata);
-  return *hint ? g_steal_pointer (&hint) : g_strdup_printf ("; there are: %s", *all ? all : "none");
+  return *hint ? g_steal_pointer (&hint)
+               : g_strdup_printf ("; there are: %s%s", *all ? all : "none", leftover);
 }
 
 static gboolean
@@ -312,7 +330,7 @@ check_unknown (const RnKeySpec *keys, const RnNode *map, const char *const *skip
       const RnNode *item = rn_node_item (map, i);
       gboolean is_decimals = name[strspn (name, G_CSET_DIGITS)] == '\0' && item->kind == RN_NODE_NULL;
       g_autofree char *hint =
-          is_decimals ? g_strdup ("; decimals have a point, not a comma") : key_hint (keys, skip, name);
+          is_decimals ? g_strdup ("; decimals have a point, not a comma") : key_hint (keys, skip, map, item);
       return rn_node_fail (item, RN_CONFIG_ERROR_KEY, error, "unknown key%s", hint);
     }
   return TRUE;
