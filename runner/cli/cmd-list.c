@@ -74,17 +74,18 @@ print_family (const RnRegistry *family)
     }
 }
 
+/* @elsewhere: where else it may be, as the end of the message. */
 static gboolean
-unknown_name (const char *name, GPtrArray *names, GError **error)
+unknown_name (const char *name, GPtrArray *names, const char *elsewhere, GError **error)
 {
   g_ptr_array_add (names, NULL);
   const char *nearest = rn_suggest (name, (const char *const *) names->pdata);
   if (nearest != NULL)
-    g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE, "no \"%s\"; did you mean \"%s\"?", name,
-                 nearest);
+    g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE, "no \"%s\"; did you mean \"%s\"?%s", name,
+                 nearest, elsewhere);
   else
-    g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE, "no \"%s\"; without a name all are listed",
-                 name);
+    g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE, "no \"%s\"; without a name all are listed%s",
+                 name, elsewhere);
   return FALSE;
 }
 
@@ -116,7 +117,11 @@ show_components (WantsFamily wants, const char *name, GError **error)
           found = TRUE;
         }
     }
-  return name == NULL || found || unknown_name (name, names, error);
+  const char *elsewhere =
+      wants == is_hook_family
+          ? " (a hook of a plugin: name its file, as my_hook/my_hook.so, or add --config FILE)"
+          : "";
+  return name == NULL || found || unknown_name (name, names, elsewhere, error);
 }
 
 /* ---- Hooks, those of plugins too ---- */
@@ -249,7 +254,7 @@ show_ops (const char *name, GError **error)
       print_op ((RnOp) op);
       found = TRUE;
     }
-  return found || unknown_name (name, names, error);
+  return found || unknown_name (name, names, "", error);
 }
 
 int

@@ -208,7 +208,7 @@ test_lists (void)
   assert_contains (hook.out, "max_keep_ckpts");
   g_auto (Result) typo = run_program ("hooks", "ChekpointHook", NULL);
   g_assert_cmpint (typo.code, ==, 2);
-  assert_contains (typo.err, "did you mean \"CheckpointHook\"?");
+  assert_contains (typo.err, "did you mean \"CheckpointHook\"? (a hook of a plugin: ");
   g_auto (Result) model = run_program ("models", "ResNet", NULL);
   g_assert_cmpint (model.code, ==, 0);
   assert_contains (model.out, "frozen_stages");
