@@ -249,6 +249,9 @@ run_all (RnRunner *runner, GError **error)
   while (!rn_runner_must_leave (runner) && !is_finished (runner))
     if (!go_on (runner, error))
       return FALSE;
+  if (runner->is_stopped && runner->signal == 0 && runner->now.iter < runner->max_iters)
+    g_message ("a hook ended the run: %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " iterations are done",
+               runner->now.iter, runner->max_iters);
   return !rn_runner_must_leave (runner) || rn_runner_save_interrupted (runner, error);
 }
 

@@ -7,6 +7,8 @@
 
 G_BEGIN_DECLS
 
+#define RN_SAFETENSORS_MAX_HEADER (100 << 20) /* bytes; the limit of the format's own library */
+
 /* Our headers start so, which gives the checksum a fixed place. It is computed with
  * RN_SAFETENSORS_NO_CHECKSUM there. */
 #define RN_SAFETENSORS_PREFIX "{\"__metadata__\":{\"checksum\":\""

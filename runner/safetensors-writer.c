@@ -211,6 +211,14 @@ save (RnSafetensorsWriter *writer, const char *path, GError **error)
   g_autofree char *header_text = header->str;
   gsize header_bytes = header->len;
   g_string_free (header, FALSE);
+  if (header_bytes > RN_SAFETENSORS_MAX_HEADER)
+    {
+      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE,
+                   "%s: not written: its names and texts take %" G_GSIZE_FORMAT
+                   " bytes, and no more than %d can be read back",
+                   path, header_bytes, RN_SAFETENSORS_MAX_HEADER);
+      return FALSE;
+    }
 
   guint32 crc = rn_crc32c (0, header_text, header_bytes);
   if (!foreach_chunk (writer, buffer, add_to_checksum, &crc, error))

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #define CHECKSUM_STEP ((gsize) 4 << 20) /* bytes that are resident at once */
-#define MAX_HEADER_BYTES (100 << 20)    /* the limit of the format's own library */
 #define MAX_DEPTH 3
 
 struct _RnSafetensors
@@ -241,7 +240,7 @@ read_header (RnSafetensors *file, GError **error)
     return damaged (file, error, "%" G_GSIZE_FORMAT " bytes", file->size);
   memcpy (&header_bytes, file->bytes, 8);
   header_bytes = GUINT64_FROM_LE (header_bytes);
-  if (header_bytes > MAX_HEADER_BYTES || header_bytes > file->size - 8)
+  if (header_bytes > RN_SAFETENSORS_MAX_HEADER || header_bytes > file->size - 8)
     return damaged (file, error, "a header of %" G_GUINT64_FORMAT " bytes", header_bytes);
   file->header = (const char *) file->bytes + 8;
   file->header_bytes = (gsize) header_bytes;

@@ -313,7 +313,10 @@ test_stop (void)
   FakeRun run;
 
   fake_run_open (&run, EPOCH_RUN "custom_hooks: [{type: RecorderHook, stop: true}]\n", 5, NULL);
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "a hook ended the run: 1 of 10 iterations*");
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_MESSAGE, "saved*");
   g_assert_true (run_recorded (&run, &error));
+  g_test_assert_expected_messages ();
   g_assert_true (g_str_has_suffix (record->str, "after_train_iter@0.0.0 after_run@0.1.1"));
   g_autofree char *files = fake_run_files (run.dir, ".safetensors");
   g_assert_cmpstr (files, ==, "iter_1.safetensors latest.safetensors");

@@ -314,6 +314,23 @@ test_failed_write (Fixture *f, gconstpointer data)
 }
 
 /* The message begins with the path, and says what is wrong with it. */
+/* What could not be read back is not written. */
+static void
+test_long_header (void)
+{
+  g_autofree char *dir = g_dir_make_tmp ("rn-header-XXXXXX", NULL);
+  g_autofree char *path = g_build_filename (dir, "x.safetensors", NULL);
+  g_autofree char *text = g_strnfill (101 << 20, 'x');
+  g_autoptr (RnSafetensorsWriter) writer = rn_safetensors_writer_new ();
+  g_autoptr (GError) error = NULL;
+
+  rn_safetensors_writer_set_metadata (writer, "text", text);
+  g_assert_false (rn_safetensors_writer_save (writer, path, &error));
+  g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE);
+  g_assert_false (g_file_test (path, G_FILE_TEST_EXISTS));
+  g_assert_cmpint (g_rmdir (dir), ==, 0);
+}
+
 static void
 test_not_a_file (void)
 {
@@ -381,6 +398,7 @@ main (int argc, char **argv)
   g_test_add ("/runner/safetensors/checksum", Fixture, NULL, set_up, test_checksum, tear_down);
   g_test_add ("/runner/safetensors/mutations", Fixture, NULL, set_up, test_mutations, tear_down);
   g_test_add_func ("/runner/safetensors/bad-headers", test_bad_headers);
+  g_test_add_func ("/runner/safetensors/long-header", test_long_header);
   g_test_add_func ("/runner/safetensors/not-a-file", test_not_a_file);
   g_test_add ("/runner/safetensors/failed-write", Fixture, NULL, set_up, test_failed_write, tear_down);
   return g_test_run ();
