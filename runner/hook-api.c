@@ -239,7 +239,8 @@ rn_runner_read_activation (RnRunner *runner, const char *name, RnTensorDesc *des
                            GError **error)
 {
   if (runner->stage != RN_STAGE_AFTER_TRAIN_ITER || runner->is_backward_done)
-    return rn_hook_error (error, "activations are there in after_train_iter, before the optimizer hook");
+    return rn_hook_error (error, "activations are there in after_train_iter, before the optimizer hook "
+                                 "(priority below 40)");
   return runner->task->vtbl->read_activation (runner->task, name, desc, values, error);
 }
 

@@ -430,7 +430,7 @@ test_run (void)
   g_autofree char *late = run_with ("custom_hooks=[{type: LateHook}]");
   g_assert_cmpstr (late, ==,
                    "LateHook: after_train_iter: activations are there in after_train_iter, before the "
-                   "optimizer hook");
+                   "optimizer hook (priority below 40)");
   g_autofree char *rude = run_with ("custom_hooks=[{type: RudeHook}]");
   g_assert_cmpstr (rude, ==,
                    "RudeHook: asks for the output of backbone, but its descriptor has no "
