@@ -325,9 +325,8 @@ evaluate (EvalHook *self, RnRunner *runner, gint64 epoch, gint64 iter, GError **
   self->owed = -1;
   if (!rn_runner_evaluate (runner, &options, &evaluation, &cause))
     {
-      if (cause == NULL)
-        self->owed = n;
-      else
+      self->owed = n; /* after an error too, in the checkpoint of this stage */
+      if (cause != NULL)
         g_propagate_error (error, cause);
       return cause == NULL;
     }

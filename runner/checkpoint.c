@@ -257,7 +257,10 @@ rn_runner_flush_checkpoints (RnRunner *runner, GError **error)
       g_ptr_array_set_size (runner->pending, 0);
       return TRUE;
     }
-  gboolean is_ok = flush_kind (runner, TRUE, error) && flush_kind (runner, FALSE, error);
+  gboolean is_ok = flush_kind (runner, TRUE, error);
+  /* The regular ones in any case: they are what a run goes on from. */
+  if (!flush_kind (runner, FALSE, is_ok ? error : NULL))
+    is_ok = FALSE;
   g_ptr_array_set_size (runner->pending, 0);
   return is_ok;
 }

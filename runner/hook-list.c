@@ -25,6 +25,7 @@ typedef struct
 struct _RnHookList
 {
   GPtrArray *slots; /* of Slot, in order */
+  const RnHook *failed;
 };
 
 static const char *const stage_names[RN_STAGE_COUNT + 1] = {
@@ -303,10 +304,22 @@ call (Slot *slot, RnStage stage, RnRunner *runner, GError **error)
 gboolean
 rn_hook_list_call (RnHookList *list, RnStage stage, RnRunner *runner, GError **error)
 {
+  list->failed = NULL;
   for (guint i = 0; i < list->slots->len; i++)
-    if (!call (g_ptr_array_index (list->slots, i), stage, runner, error))
+    {
+      Slot *slot = g_ptr_array_index (list->slots, i);
+      if (call (slot, stage, runner, error))
+        continue;
+      list->failed = slot->hook;
       return FALSE;
+    }
   return TRUE;
+}
+
+const RnHook *
+rn_hook_list_failed (const RnHookList *list)
+{
+  return list->failed;
 }
 
 gboolean

@@ -144,6 +144,25 @@ train_batch (RnRunner *runner, gboolean *is_left, GError **error)
              && rn_runner_call_stage (runner, RN_STAGE_AFTER_TRAIN_ITER, error));
 }
 
+/* Of a failed iteration with checkpoints to write: is its step done, and did a hook fail that comes behind?
+ */
+static gboolean
+is_iter_whole (const RnRunner *runner)
+{
+  const RnHook *failed = rn_hook_list_failed (runner->hooks);
+
+  return runner->pending->len > 0 && failed != NULL && runner->stage == RN_STAGE_AFTER_TRAIN_ITER
+         && runner->is_backward_done && !g_str_has_suffix (failed->desc->name, "OptimizerHook");
+}
+
+/* Writes the checkpoints that a stage asked for, also those that were asked for before one of its hooks
+ * failed: an evaluation that fails must not cost the epoch. */
+static gboolean
+flush_after (RnRunner *runner, gboolean is_ok, GError **error)
+{
+  return rn_runner_flush (runner, is_ok ? error : NULL) && is_ok;
+}
+
 static gboolean
 run_iter (RnRunner *runner, GError **error)
 {
@@ -160,18 +179,18 @@ run_iter (RnRunner *runner, GError **error)
       g_propagate_error (error, cause);
       return FALSE;
     }
-  gboolean is_left;
+  gboolean is_left = FALSE;
   gboolean is_ok = train_batch (runner, &is_left, error);
   task->vtbl->release (task, RN_TASK_TRAIN, runner->batch);
   runner->batch = NULL;
-  if (!is_ok || is_left)
+  if (is_left || (!is_ok && !is_iter_whole (runner)))
     return is_ok;
 
   runner->now.iter++;
   runner->now.inner_iter++;
   if (!runner->is_by_epoch)
     rn_place_advance (runner, 1);
-  return rn_runner_flush (runner, error);
+  return flush_after (runner, is_ok, error);
 }
 
 /* A pass stays open while a run counted in iterations validates in the middle of it. */
@@ -190,14 +209,16 @@ open_pass (RnRunner *runner, GError **error)
 static gboolean
 close_pass (RnRunner *runner, GError **error)
 {
-  if (!rn_runner_call_stage (runner, RN_STAGE_AFTER_TRAIN_EPOCH, error))
+  gboolean is_ok = rn_runner_call_stage (runner, RN_STAGE_AFTER_TRAIN_EPOCH, error);
+
+  if (!is_ok && runner->pending->len == 0)
     return FALSE;
   runner->is_pass_open = FALSE;
   runner->now.epoch++;
   runner->now.inner_iter = 0;
   if (runner->is_by_epoch)
     rn_place_advance (runner, 1);
-  return rn_runner_flush (runner, error);
+  return flush_after (runner, is_ok, error);
 }
 
 static gboolean

@@ -221,6 +221,60 @@ test_signal_before_start (void)
   fake_run_close (&resumed);
 }
 
+static gboolean
+fail_to_evaluate (RnTask *task, const RnEvalOptions *options, RnEvaluation *result, GError **error)
+{
+  return rn_hook_error (error, "no such image");
+}
+
+/* An evaluation that fails ends the run, and costs neither the checkpoint of its stage nor the evaluation. */
+static void
+test_failed_evaluation (gconstpointer yaml)
+{
+  g_autoptr (GError) error = NULL;
+  FakeRun failed, resumed;
+
+  fake_run_open (&failed, yaml, 3, NULL);
+  failed.fake.vtbl.evaluate = fail_to_evaluate;
+  g_assert_true (rn_runner_init (failed.runner, &error));
+  g_assert_false (rn_runner_run (failed.runner, &error));
+  g_assert_nonnull (strstr (error->message, "no such image"));
+
+  fake_run_open (&resumed, yaml, 3, failed.dir);
+  resumed.fake.scores = scores;
+  resumed.fake.n_scores = 2;
+  fake_run_resume (&resumed, NULL);
+  g_assert_cmpint (rn_runner_iter (resumed.runner), ==, 3);
+  fake_run_go (&resumed);
+  g_assert_cmpuint (resumed.fake.n_evaluations, ==, 2);
+  g_assert_cmpint (rn_runner_iter (resumed.runner), ==, 6);
+  fake_run_remove (failed.dir);
+  fake_run_close (&failed);
+  fake_run_close (&resumed);
+}
+
+/* A best file that cannot be written does not take the regular one with it. */
+static void
+test_failed_best (void)
+{
+  g_autoptr (GError) error = NULL;
+  FakeRun run;
+
+  fake_run_open (&run, BY_EPOCH (2, "evaluation: {save_best: auto}\ncheckpoint_config: {interval: 1}\n"), 3,
+                 NULL);
+  run.fake.scores = scores;
+  run.fake.n_scores = 2;
+  g_autofree char *path = g_build_filename (run.dir, "best_mAP_epoch_1.safetensors", NULL);
+  g_assert_cmpint (g_mkdir (path, 0700), ==, 0);
+  g_assert_true (rn_runner_init (run.runner, &error));
+  g_assert_false (rn_runner_run (run.runner, &error));
+  g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE);
+  g_autofree char *list = fake_run_read_list (run.dir);
+  g_assert_cmpstr (list, ==, "epoch_1.safetensors\n");
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
 /* ---- Damage ---- */
 
 static void
@@ -524,6 +578,14 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/signal", test_signal);
   g_test_add_func ("/runner/signal-in-evaluation", test_signal_in_evaluation);
   g_test_add_func ("/runner/signal-before-start", test_signal_before_start);
+  g_test_add_data_func ("/runner/failed-evaluation/epoch",
+                        BY_EPOCH (2, "evaluation: {interval: 1}\ncheckpoint_config: {interval: 1}\n"),
+                        test_failed_evaluation);
+  g_test_add_data_func ("/runner/failed-evaluation/iter",
+                        BY_ITER (6, "evaluation: {interval: 3, by_epoch: false}\n"
+                                    "checkpoint_config: {interval: 3, by_epoch: false}\n"),
+                        test_failed_evaluation);
+  g_test_add_func ("/runner/failed-best", test_failed_best);
   g_test_add_func ("/runner/truncated", test_truncated);
   g_test_add_func ("/runner/any-damage", test_any_damage);
   g_test_add_func ("/runner/mismatch", test_mismatch);
