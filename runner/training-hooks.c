@@ -70,9 +70,9 @@ add_schedule (RnHookList *list, const RnNode *config, const char *suffix, const 
   if (rn_registry_lookup (rn_registry_family ("hook"), type) == NULL)
     {
       const char *nearest = rn_suggest (name, policies);
-      return rn_node_error (policy, error, "no policy \"%s\"; %s%s%s", name,
-                            nearest != NULL ? "did you mean \"" : "there are: ",
-                            nearest != NULL ? nearest : all, nearest != NULL ? "\"?" : "");
+      g_autofree char *hint = nearest != NULL ? g_strdup_printf ("; did you mean \"%s\"?", nearest) : NULL;
+      return rn_node_error (policy, error, "no policy \"%s\"%s there are: %s", name,
+                            hint != NULL ? hint : ";", all); /* "cosine" is near to several */
     }
   return rn_hook_list_add (list, config, type, skip, error);
 }
