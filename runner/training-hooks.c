@@ -89,13 +89,15 @@ is_optimizer_hook (const RnNode *config)
          && g_strv_contains (optimizer_hooks, rn_node_as_string (type));
 }
 
-/* Another hook in its place would train nothing, and not say so. */
+/* Another hook in its place would train nothing, and not say so. One of a plugin is known by its name. */
 static gboolean
 check_optimizer_hook (const RnNode *config, GError **error)
 {
   const RnNode *type = config != NULL ? rn_node_get (config, "type") : NULL;
 
-  if (type == NULL || is_optimizer_hook (config))
+  if (type == NULL
+      || (rn_node_kind (type) == RN_NODE_STRING
+          && g_str_has_suffix (rn_node_as_string (type), "OptimizerHook")))
     return TRUE;
   g_autofree char *all = g_strjoinv (", ", (char **) optimizer_hooks);
   return rn_node_error (type, error, "no such optimizer hook; there are: %s", all);

@@ -48,7 +48,7 @@ step_every_third (RnHook *hook, RnRunner *runner, GError **error)
          && (!rn_runner_every_n_iters (runner, 3) || rn_runner_step (runner, 1, 0, error));
 }
 
-RN_HOOK_DEFINE (third, ThirdHook, .name = "ThirdHook", .summary = "for tests",
+RN_HOOK_DEFINE (third, ThirdHook, .name = "ThirdOptimizerHook", .summary = "for tests",
                 .priority = RN_PRIORITY_ABOVE_NORMAL, .after_train_iter = step_every_third);
 
 static void
@@ -89,11 +89,12 @@ test_momenta (void)
 static void
 test_performed_steps (void)
 {
-  assert_momenta (BY_ITER (9, "optimizer_config: {type: ThirdHook}\n" EMA (", momentum: 0.1, warm_up: 0")),
-                  "1 0.1 0.1 0.1");
   assert_momenta (
-      BY_ITER (13, "optimizer_config: {type: ThirdHook}\n" EMA (", momentum: 0.1, warm_up: 0, interval: 2")),
-      "1 0.19 0.19");
+      BY_ITER (9, "optimizer_config: {type: ThirdOptimizerHook}\n" EMA (", momentum: 0.1, warm_up: 0")),
+      "1 0.1 0.1 0.1");
+  assert_momenta (BY_ITER (13, "optimizer_config: {type: ThirdOptimizerHook}\n" EMA (
+                                   ", momentum: 0.1, warm_up: 0, interval: 2")),
+                  "1 0.19 0.19");
 }
 
 /* ---- Values ---- */
@@ -238,7 +239,7 @@ RN_HOOK_DEFINE (stop, StopHook, .name = "StopHook", .summary = "for tests", .aft
 static void
 test_resume (void)
 {
-  const char *yaml = BY_EPOCH (3, "optimizer_config: {type: ThirdHook}\nevaluation: {interval: 1}\n"
+  const char *yaml = BY_EPOCH (3, "optimizer_config: {type: ThirdOptimizerHook}\nevaluation: {interval: 1}\n"
                                   "custom_hooks: [{type: EMAHook, momentum: 0.3, warm_up: 3, interval: 2, "
                                   "begin_iter: 4}, {type: StopHook}]\n");
   FakeRun straight;
