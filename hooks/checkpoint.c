@@ -43,14 +43,20 @@ static const RnKeySpec keys[] = {
 };
 
 static gboolean
+prepare (RnHook *hook, RnWants *wants, GError **error)
+{
+  if (((const CheckpointHook *) hook)->max_keep_ckpts != 0)
+    return TRUE;
+  return rn_node_error (rn_node_get (hook->config, "max_keep_ckpts"), error,
+                        "0 would keep nothing; -1 keeps all, and without a "
+                        "checkpoint_config none is written");
+}
+
+static gboolean
 init (RnHook *hook, RnRunner *runner, GError **error)
 {
   CheckpointHook *self = (CheckpointHook *) hook;
 
-  if (self->max_keep_ckpts == 0)
-    return rn_node_error (hook->config, error,
-                          "max_keep_ckpts: 0 would keep nothing; -1 keeps all, and without a "
-                          "checkpoint_config none is written");
   rn_runner_set_keep_best (runner, (guint) self->keep_best_k);
   if (self->out_dir == NULL)
     return TRUE;
@@ -114,5 +120,6 @@ after_train_epoch (RnHook *hook, RnRunner *runner, GError **error)
 }
 
 RN_HOOK_DEFINE (checkpoint, CheckpointHook, .name = "CheckpointHook",
-                .summary = "saves the run every so many epochs or iterations", .keys = keys, .init = init,
-                .clear = clear, .after_train_iter = after_train_iter, .after_train_epoch = after_train_epoch);
+                .summary = "saves the run every so many epochs or iterations", .keys = keys,
+                .prepare = prepare, .init = init, .clear = clear, .after_train_iter = after_train_iter,
+                .after_train_epoch = after_train_epoch);

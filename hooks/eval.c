@@ -160,22 +160,41 @@ check_save_best (EvalHook *self, const char *const *names, GError **error)
                         all);
 }
 
-static gboolean
-init_best (EvalHook *self, RnRunner *runner, const char *const *names, GError **error)
+/* The names of all scores. (transfer full) */
+static char **
+score_names (const EvalHook *self)
 {
+  return rn_metrics_score_names (self->metrics, (const double *) (gconstpointer) self->iou_thr->data,
+                                 self->iou_thr->len);
+}
+
+static gboolean
+prepare_best (EvalHook *self, GError **error)
+{
+  g_auto (GStrv) names = score_names (self);
   RnRuleKeys rule_keys = { self->rule, (const char *const *) self->greater_keys,
                            (const char *const *) self->less_keys };
   RnScoreRule rule;
 
   if (self->save_best == NULL)
     return TRUE;
-  if (!check_save_best (self, names, error)
+  if (!check_save_best (self, (const char *const *) names, error)
       || !rn_score_rule_choose (self->save_best, &rule_keys, self->hook.config, &rule, error))
     return FALSE;
   self->best = rn_best_list_new (rule);
-  self->dir = self->out_dir != NULL ? rn_runner_make_out_dir (runner, self->out_dir, self->hook.config, error)
-                                    : g_strdup (rn_runner_work_dir (runner));
-  return self->dir != NULL;
+  return TRUE;
+}
+
+/* What the file alone can get wrong. */
+static gboolean
+prepare (RnHook *hook, RnWants *wants, GError **error)
+{
+  EvalHook *self = (EvalHook *) hook;
+
+  if (self->iou_thr->len == 0)
+    return rn_node_error (rn_node_get (hook->config, "iou_thr"), error, "needs at least one overlap");
+  return rn_metrics_parse ((const char *const *) self->metric, hook->config, &self->metrics, error)
+         && read_milestones (self, error) && prepare_best (self, error);
 }
 
 /* More of them than this take longer than the training; the interval was meant for epochs. */
@@ -197,22 +216,20 @@ static gboolean
 init (RnHook *hook, RnRunner *runner, GError **error)
 {
   EvalHook *self = (EvalHook *) hook;
+  g_auto (GStrv) names = score_names (self);
 
   self->owed = -1;
   self->counts_epochs = rn_counts_epochs (self->by_epoch, runner);
   warn_of_interval (self, runner);
-  if (self->iou_thr->len == 0)
-    return rn_node_error (hook->config, error, "iou_thr: needs at least one overlap");
   if (!rn_runner_can_evaluate (runner))
     return rn_node_error (hook->config, error, "needs a validation set: data.val");
-  if (!rn_metrics_parse ((const char *const *) self->metric, hook->config, &self->metrics, error)
-      || !read_milestones (self, error))
-    return FALSE;
-  g_auto (GStrv) names = rn_metrics_score_names (
-      self->metrics, (const double *) (gconstpointer) self->iou_thr->data, self->iou_thr->len);
   for (char **name = names; *name != NULL; name++)
     rn_runner_declare_score (runner, *name);
-  return init_best (self, runner, (const char *const *) names, error);
+  if (self->best == NULL)
+    return TRUE;
+  self->dir = self->out_dir != NULL ? rn_runner_make_out_dir (runner, self->out_dir, hook->config, error)
+                                    : g_strdup (rn_runner_work_dir (runner));
+  return self->dir != NULL;
 }
 
 static void
@@ -410,7 +427,7 @@ after_train_epoch (RnHook *hook, RnRunner *runner, GError **error)
 
 RN_HOOK_DEFINE (eval, EvalHook, .name = "EvalHook",
                 .summary = "mean average precision of the validation set, and the best weights",
-                .priority = RN_PRIORITY_LOW, .keys = keys, .init = init, .clear = clear,
+                .priority = RN_PRIORITY_LOW, .keys = keys, .prepare = prepare, .init = init, .clear = clear,
                 .save_state = save_state, .load_state = load_state, .before_run = before_run,
                 .before_train_iter = before_train_iter, .after_train_iter = after_train_iter,
                 .after_train_epoch = after_train_epoch);

@@ -31,26 +31,16 @@ check_compat (const RnOptimizerHook *self, GError **error)
                         "MMCV 1.7 does not have it; leave out this key, or `compat: mmcv-1.7`");
 }
 
-static gboolean
-read_config (RnOptimizerHook *self, GError **error)
-{
-  if (self->is_read)
-    return TRUE;
-  if (self->has_clip && !rn_grad_clip_check (&self->clip, key_node (self, "grad_clip"), error))
-    return FALSE;
-  if (!check_compat (self, error))
-    return FALSE;
-  if (rn_optimizer_hook_is_scaled (self)
-      && !rn_loss_scale_read (&self->scaling, self->hook.config, &self->scaler, error))
-    return FALSE;
-  self->is_read = TRUE;
-  return TRUE;
-}
-
 gboolean
 rn_optimizer_hook_prepare (RnHook *hook, RnWants *wants, GError **error)
 {
-  return read_config ((RnOptimizerHook *) hook, error);
+  RnOptimizerHook *self = (RnOptimizerHook *) hook;
+
+  if (self->has_clip && !rn_grad_clip_check (&self->clip, key_node (self, "grad_clip"), error))
+    return FALSE;
+  return check_compat (self, error)
+         && (!rn_optimizer_hook_is_scaled (self)
+             || rn_loss_scale_read (&self->scaling, hook->config, &self->scaler, error));
 }
 
 gboolean
@@ -59,8 +49,6 @@ rn_optimizer_hook_init (RnHook *hook, RnRunner *runner, GError **error)
   RnOptimizerHook *self = (RnOptimizerHook *) hook;
   const RnAccumulationConfig *keys = &self->accumulation;
 
-  if (!read_config (self, error))
-    return FALSE;
   self->windows = (RnAccumulation){
     .n_iters = MAX (keys->cumulative_iters, 1),
     .max_iters = rn_runner_max_iters (runner),

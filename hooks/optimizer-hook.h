@@ -54,9 +54,8 @@ typedef struct
   RnAccumulationConfig accumulation;
   RnLossScaleConfig scaling;
 
-  gboolean is_read; /* the keys are checked, @scaler is made */
   RnAccumulation windows;
-  RnLossScaler scaler;
+  RnLossScaler scaler; /* from prepare on */
   RnPending pending;
   gboolean has_loaded;
   RnPending loaded; /* of the checkpoint, until the run begins */

@@ -273,7 +273,16 @@ run_all (RnRunner *runner, GError **error)
   if (runner->is_stopped && runner->signal == 0 && runner->now.iter < runner->max_iters)
     g_message ("a hook ended the run: %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " iterations are done",
                runner->now.iter, runner->max_iters);
-  return !rn_runner_must_leave (runner) || rn_runner_save_interrupted (runner, error);
+  if (rn_runner_must_leave (runner))
+    return rn_runner_save_interrupted (runner, error);
+  if (runner->n_bad_losses == 0)
+    return TRUE;
+  g_set_error (
+      error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED,
+      "the run ends with a loss that is not finite, and without a checkpoint of its end; what usually "
+      "helps: a smaller optimizer.lr, lr_config.warmup: linear, optimizer_config.grad_clip: {max_norm: "
+      "35}");
+  return FALSE;
 }
 
 gboolean

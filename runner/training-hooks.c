@@ -46,6 +46,16 @@ updater_name (const char *policy, const char *suffix)
   return name;
 }
 
+/* Another hook in its place would leave the value as it is, and not say so. */
+static gboolean
+check_schedule_type (const RnNode *type, const char *suffix, GError **error)
+{
+  if (rn_node_kind (type) == RN_NODE_STRING && g_str_has_suffix (rn_node_as_string (type), suffix))
+    return TRUE;
+  return rn_node_error (type, error, "must be a hook whose name ends in %s; `runner hooks` lists them",
+                        suffix);
+}
+
 /* lr_config and momentum_config: a hook by `type:`, or by the short name of its `policy:`. */
 static gboolean
 add_schedule (RnHookList *list, const RnNode *config, const char *suffix, const char *const *policies,
@@ -60,7 +70,8 @@ add_schedule (RnHookList *list, const RnNode *config, const char *suffix, const 
   if (policy == NULL && rn_node_get (config, "type") == NULL)
     return rn_node_error (config, error, "needs a policy; there are: %s", all);
   if (policy == NULL)
-    return rn_hook_list_add (list, config, NULL, NULL, error);
+    return check_schedule_type (rn_node_get (config, "type"), suffix, error)
+           && rn_hook_list_add (list, config, NULL, NULL, error);
   if (rn_node_get (config, "type") != NULL)
     return rn_node_error (policy, error, "there is a type too, and both name the hook; leave one out");
 

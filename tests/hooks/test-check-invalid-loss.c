@@ -75,7 +75,9 @@ test_interval (void)
   g_autofree char *message = NULL;
 
   g_assert_true (run_to (RUN (", interval: 1"), NULL, &message));
-  g_assert_true (run_to (RUN (", interval: 9"), infinite_loss, &message));
+  g_assert_false (run_to (RUN (", interval: 9"), infinite_loss, &message));
+  g_assert_null (strstr (message, "CheckInvalidLossHook"));
+  g_clear_pointer (&message, g_free);
   g_assert_false (run_to (RUN (", interval: 4"), infinite_loss, &message));
   g_assert_nonnull (strstr (message, "iteration 4 is infinite"));
   g_assert_nonnull (strstr (message, "it was not to be seen again")); /* the fake's weights are finite */

@@ -407,11 +407,13 @@ test_keys (void)
       "runner: {type: IterBasedRunner, max_iters: 7}\nlog_config: {hooks: [{type: TensorboardLoggerHook, "
       "log_dir: %s, interval: 3, ignore_last: false, reset_flag: true, by_epoch: false}]}\n",
       tf);
+  g_autoptr (GError) error = NULL;
   FakeRun run;
 
   fake_run_open (&run, yaml, 5, dir);
   run.fake.vtbl.loss = nan_loss;
-  fake_run_go (&run);
+  g_assert_true (rn_runner_init (run.runner, &error));
+  g_assert_false (rn_runner_run (run.runner, &error));
   fake_run_close (&run);
   g_autoptr (GPtrArray) events = read_file (tf, 0, 1);
   assert_steps (events, "train/loss_cls", "3 5 6 7"); /* 5: the end of the first pass */

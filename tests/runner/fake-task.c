@@ -4,6 +4,7 @@
 
 #include "runner/base/signals.h"
 #include "runner/config/config.h"
+#include "runner/hook-wants.h"
 #include "runner/record.h"
 
 #include <glib/gstdio.h>
@@ -321,6 +322,7 @@ open_runner (FakeRun *run, const char *text, GError **error)
 {
   RnRunnerOptions options = { .work_dir = run->dir, .config_text = text };
   g_autoptr (GArray) workflow = NULL;
+  g_autoptr (RnWants) wants = rn_wants_new ();
 
   if ((run->root = rn_config_load_text (text, "test.yaml", NULL, error)) == NULL
       || !rn_run_config_parse (run->root, &run->config, error)
@@ -329,6 +331,11 @@ open_runner (FakeRun *run, const char *text, GError **error)
       || (workflow = rn_workflow_parse (run->config.workflow, error)) == NULL
       || (options.hooks = rn_training_hooks_new (&run->config, &options.log_interval, error)) == NULL)
     return FALSE;
+  if (!rn_hook_list_prepare (options.hooks, wants, error))
+    {
+      rn_hook_list_free (options.hooks);
+      return FALSE;
+    }
   options.workflow = workflow;
   options.optimizer = run->optimizer;
   options.allow_batch_change = run->config.resume.allow_batch_change;

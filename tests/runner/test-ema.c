@@ -470,14 +470,9 @@ test_two (void)
 {
   FakeRun run;
   g_autoptr (GError) error = NULL;
-  g_autoptr (RnWants) wants = rn_wants_new ();
-  gint64 log_interval;
 
-  fake_run_open (&run, BY_ITER (4, "custom_hooks: [{type: EMAHook}, {type: EMAHook, momentum: 0.1}]\n"), 6,
-                 NULL);
-  g_autoptr (RnHookList) hooks = rn_training_hooks_new (&run.config, &log_interval, &error);
-  g_assert_no_error (error);
-  g_assert_false (rn_hook_list_prepare (hooks, wants, &error));
+  g_assert_false (fake_run_try (
+      &run, BY_ITER (4, "custom_hooks: [{type: EMAHook}, {type: EMAHook, momentum: 0.1}]\n"), 6, &error));
   g_assert_true (g_str_has_suffix (error->message,
                                    ": custom_hooks.1: EMAHook is there already, and a run has "
                                    "one running mean of the weights"));

@@ -431,20 +431,9 @@ assert_hooks_refused (const char *yaml, const char *pattern)
 {
   FakeRun run;
   g_autoptr (GError) error = NULL;
-  g_autofree char *text = g_strconcat (EPOCH_RUN, yaml, NULL);
-  g_autoptr (RnNode) root = rn_config_load_text (text, "test.yaml", NULL, &error);
-  g_auto (RnRunConfig) config = { 0 };
+  g_autofree char *text = g_strconcat (EPOCH_RUN, yaml, "optimizer: {type: SGD, lr: 0.001}\n", NULL);
 
-  g_assert_true (rn_run_config_parse (root, &config, &error));
-  fake_run_open (&run, EPOCH_RUN, 2, NULL);
-  RnRunnerOptions options = { .is_by_epoch = TRUE,
-                              .max_epochs = 1,
-                              .max_iters = G_MAXINT64,
-                              .work_dir = run.dir,
-                              .optimizer = run.optimizer };
-  options.hooks = rn_training_hooks_new (&config, &options.log_interval, &error);
-  g_autoptr (RnRunner) runner = options.hooks != NULL ? rn_runner_new (&run.fake.task, &options) : NULL;
-  g_assert_false (runner != NULL && rn_runner_init (runner, &error));
+  g_assert_false (fake_run_try (&run, text, 2, &error));
   if (!g_pattern_match_simple (pattern, error->message))
     g_error ("\"%s\" does not match \"%s\"", error->message, pattern);
   g_assert_true (g_str_has_prefix (error->message, "test.yaml:2:"));
@@ -468,6 +457,7 @@ test_parts_refused (void)
                         "*test.yaml:2:*max_keep_ckpts*two CheckpointHooks*");
   assert_hooks_refused ("optimizer_config: {type: EMAHook}\n",
                         "*test.yaml:2:*type*there are: OptimizerHook*");
+  assert_hooks_refused ("lr_config: {type: EMAHook}\n", "*test.yaml:2:*type*LrUpdaterHook*");
   assert_hooks_refused ("lr_config: {policy: stepp, step: [1]}\n", "*test.yaml:2:*stepp*step*");
   assert_hooks_refused ("lr_config: {policy: step, step: 0}\n", "*test.yaml:2:*step*above 0*");
   assert_hooks_refused ("checkpoint_config: {out_dir: /dev/null/x}\n", "*test.yaml:2:*/dev/null/x*");
@@ -525,6 +515,31 @@ test_lost_loss (void)
   fake_run_remove (dir);
 }
 
+/* So few of them that the run is over first. */
+static void
+test_lost_end (void)
+{
+  static const char yaml[] = "runner: {type: IterBasedRunner, max_iters: 3}\n"
+                             "checkpoint_config: {interval: 5, by_epoch: false}\n"
+                             "log_config: {hooks: []}\n"
+                             "optimizer_config: {grad_clip: null}\n";
+  g_autoptr (GError) error = NULL;
+  FakeRun run;
+
+  fake_run_open (&run, yaml, 50, NULL);
+  g_assert_true (rn_runner_init (run.runner, &error));
+  run.fake.w[0] = (float) NAN;
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "the loss of iteration 1 is NaN;*");
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "no checkpoint of iteration 3:*");
+  g_assert_false (rn_runner_run (run.runner, &error));
+  g_test_assert_expected_messages ();
+  fake_run_assert_files (run.dir, "");
+  g_assert_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED);
+  g_assert_nonnull (strstr (error->message, "ends with a loss that is not finite"));
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -550,6 +565,7 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/silent-failure", test_silent_failure);
   g_test_add_func ("/runner/stop", test_stop);
   g_test_add_func ("/runner/lost-loss", test_lost_loss);
+  g_test_add_func ("/runner/lost-end", test_lost_end);
   g_test_add_func ("/runner/times", test_times);
   g_test_add_func ("/runner/optimizer-hook", test_optimizer_hook);
   g_test_add_func ("/runner/parts-refused", test_parts_refused);
