@@ -225,6 +225,8 @@ init (RnHook *hook, RnRunner *runner, GError **error)
     return rn_node_error (hook->config, error, "needs a validation set: data.val");
   for (char **name = names; *name != NULL; name++)
     rn_runner_declare_score (runner, *name);
+  if (self->start == 0)
+    rn_runner_set_starts_with_evaluation (runner);
   if (self->best == NULL)
     return TRUE;
   self->dir = self->out_dir != NULL ? rn_runner_make_out_dir (runner, self->out_dir, hook->config, error)

@@ -3,8 +3,10 @@
 #include "hooks/log-window.h"
 
 void
-rn_log_window_init (RnLogWindow *window, RnRunner *runner)
+rn_log_window_init (RnLogWindow *window, RnHook *hook, RnRunner *runner)
 {
+  if (!rn_runner_starts_with_evaluation (runner))
+    rn_hook_keep_stages (hook, ~(1u << RN_STAGE_BEFORE_TRAIN_ITER));
   if (window->interval == RN_NULL_INT)
     window->interval = rn_runner_log_interval (runner);
   rn_runner_reserve_log (runner, window->interval);

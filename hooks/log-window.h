@@ -35,8 +35,8 @@ typedef struct
                           "count within the epoch; auto: as the runner does", .names = rn_by_epoch_names),   \
       RN_UNUSED_KEY ("reset_flag", "each logger has means of its own")
 
-/* In init. */
-void rn_log_window_init (RnLogWindow *window, RnRunner *runner);
+/* In init. Takes the hook out of before_train_iter, unless the run starts with an evaluation. */
+void rn_log_window_init (RnLogWindow *window, RnHook *hook, RnRunner *runner);
 gboolean rn_log_window_counts_epochs (const RnLogWindow *window, const RnRunner *runner);
 
 /* In after_train_iter: every interval, and at least once an epoch. */

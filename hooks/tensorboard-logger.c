@@ -32,7 +32,7 @@ static const RnKeySpec keys[] = {
 static gboolean
 init (RnHook *hook, RnRunner *runner, GError **error)
 {
-  rn_log_window_init (&((TensorboardLogger *) hook)->window, runner);
+  rn_log_window_init (&((TensorboardLogger *) hook)->window, hook, runner);
   return TRUE;
 }
 

@@ -46,7 +46,7 @@ init (RnHook *hook, RnRunner *runner, GError **error)
 {
   TextLogger *self = (TextLogger *) hook;
 
-  rn_log_window_init (&self->window, runner);
+  rn_log_window_init (&self->window, hook, runner);
   self->lrs = g_array_new (FALSE, FALSE, sizeof (double));
   return TRUE;
 }

@@ -386,6 +386,18 @@ rn_runner_show_status (RnRunner *runner, const char *text)
 }
 
 void
+rn_runner_set_starts_with_evaluation (RnRunner *runner)
+{
+  runner->starts_with_evaluation = TRUE;
+}
+
+gboolean
+rn_runner_starts_with_evaluation (const RnRunner *runner)
+{
+  return runner->starts_with_evaluation;
+}
+
+void
 rn_runner_put_scores (RnRunner *runner, RnRecord *scores)
 {
   rn_record_free (runner->scores);

@@ -69,7 +69,8 @@ RN_API void rn_runner_use_ema (RnRunner *runner, gboolean use);
 /* ---- Configuration ---- */
 
 /*
- * Fills @instance from @map by @keys: for a key of the type RN_KEY_NODE that may be a number, a text or a map.
+ * Fills @instance from @map by @keys: for a key of the type RN_KEY_NODE that may be a number, a text or a
+ * map.
  * @keys: without texts and lists, which would be @instance's to free. Errors as those of the hook's own keys.
  */
 RN_API gboolean rn_node_read (const RnNode *map, const RnKeySpec *keys, gpointer instance, GError **error);
@@ -84,8 +85,8 @@ RN_API gboolean rn_node_read (const RnNode *map, const RnKeySpec *keys, gpointer
 RN_API gboolean rn_runner_find_non_finite (RnRunner *runner, char **where, GError **error);
 /* What a plugin defines with RN_CLOSURE_DEFINE (@name), or NULL. */
 RN_API RnClosureFunc rn_find_closure (const char *name);
-/* The stages of @hook that its descriptor has functions for are cut down to those of @stages, which has the bit
- * 1 << stage for each; in prepare. */
+/* The stages of @hook that its descriptor has functions for are cut down to those of @stages, which has the
+ * bit 1 << stage for each; in prepare or init. */
 RN_API void rn_hook_keep_stages (RnHook *hook, guint stages);
 /* The number of a stage by its name, "after_train_iter"; RN_STAGE_COUNT if there is none. Names, for hints:
  * NULL-ended, lent. */
@@ -214,8 +215,9 @@ RN_API void rn_runner_log_latest (RnRunner *runner, const char *name, double val
 RN_API gboolean rn_runner_is_log_latest (const RnRunner *runner, const char *name);
 /* Of log_config: for loggers without one of their own. */
 RN_API gint64 rn_runner_log_interval (const RnRunner *runner);
-/* Called once for each value of the last @n_iters iterations, with their mean, in the order of first use. While
- * validating: for each value logged since before_val_epoch, with its mean over images, whatever @n_iters. */
+/* Called once for each value of the last @n_iters iterations, with their mean, in the order of first use.
+ * While validating: for each value logged since before_val_epoch, with its mean over images, whatever
+ * @n_iters. */
 typedef void (*RnLogFunc) (const char *name, double mean, gpointer user_data);
 RN_API void rn_runner_foreach_log (const RnRunner *runner, gint64 n_iters, RnLogFunc func,
                                    gpointer user_data);
@@ -239,6 +241,10 @@ RN_API void rn_runner_memory (const RnRunner *runner, guint64 *current, guint64 
 RN_API char *rn_format_duration (double seconds);
 /* Shows @text on the last line of a terminal, below the messages; NULL takes it away. */
 RN_API void rn_runner_show_status (RnRunner *runner, const char *text);
+/* The first before_train_iter of the run has an evaluation in it, which loggers then look for there. In init;
+ * loggers come later. */
+RN_API void rn_runner_set_starts_with_evaluation (RnRunner *runner);
+RN_API gboolean rn_runner_starts_with_evaluation (const RnRunner *runner);
 /* An evaluation's result, for the loggers, which come later in the same stage. @scores: (transfer full) */
 RN_API void rn_runner_put_scores (RnRunner *runner, RnRecord *scores);
 RN_API const RnRecord *rn_runner_scores (const RnRunner *runner); /* (nullable) of this stage; lent */

@@ -73,9 +73,10 @@ struct _RnRunner
   GPtrArray *pending; /* of RnPendingCheckpoint */
   GPtrArray *kept;    /* of char *: regular checkpoints of this run, newest first, as in last_checkpoint */
   gboolean allow_batch_change;
-  char *checkpoint_dir;   /* rn_runner_set_checkpoint_dir, or NULL */
-  RnCounters saved_at;    /* counters of the newest regular checkpoint */
-  guint keep_best;        /* rn_runner_set_keep_best */
+  char *checkpoint_dir; /* rn_runner_set_checkpoint_dir, or NULL */
+  RnCounters saved_at;  /* counters of the newest regular checkpoint */
+  guint keep_best;      /* rn_runner_set_keep_best */
+  gboolean starts_with_evaluation;
   GPtrArray *score_names; /* of char *, with a NULL at the end: what evaluations will have */
   RnRecord *scores;       /* of an evaluation in the current stage; or NULL */
 };

@@ -88,6 +88,16 @@ static const char all_hooks[] = "lr_config: {policy: step, step: [1]}\n"
                                 "custom_hooks: [{type: RecorderHook}, {type: NumClassCheckHook}, "
                                 "{type: DistSamplerSeedHook}, {type: SyncBuffersHook}]\n";
 
+/* The table is that of a run which is ready to start. */
+static void
+open_ready (FakeRun *run, const char *yaml)
+{
+  g_autoptr (GError) error = NULL;
+  fake_run_open (run, yaml, 3, NULL);
+  rn_runner_init (run->runner, &error);
+  g_assert_no_error (error);
+}
+
 static void
 assert_order (FakeRun *run, RnStage stage, const char *expected)
 {
@@ -112,13 +122,13 @@ test_order (gconstpointer data)
   FakeRun run;
   g_autofree char *yaml = g_strconcat (all_hooks, data, NULL);
 
-  fake_run_open (&run, yaml, 3, NULL);
+  open_ready (&run, yaml);
   assert_order (&run, RN_STAGE_BEFORE_TRAIN_EPOCH,
                 "RecorderHook (50), DistSamplerSeedHook (50), IterTimerHook (70)");
   assert_order (
       &run, RN_STAGE_BEFORE_TRAIN_ITER,
       "StepLrUpdaterHook (10), StepMomentumUpdaterHook (30), OptimizerHook (40), RecorderHook (50), "
-      "IterTimerHook (70), EvalHook (70), TextLoggerHook (90), TensorboardLoggerHook (90)");
+      "IterTimerHook (70), EvalHook (70)");
   assert_order (&run, RN_STAGE_AFTER_TRAIN_ITER,
                 "OptimizerHook (40), CheckpointHook (50), RecorderHook (50), IterTimerHook (70), EvalHook "
                 "(70), TextLoggerHook (90), TensorboardLoggerHook (90)");
@@ -134,6 +144,19 @@ test_order (gconstpointer data)
   fake_run_close (&run);
 }
 
+/* Somebody must log what is known before the first iteration. */
+static void
+test_order_start (void)
+{
+  FakeRun run;
+
+  open_ready (&run, EPOCH_RUN "evaluation: {start: 0}\n");
+  assert_order (&run, RN_STAGE_BEFORE_TRAIN_ITER,
+                "OptimizerHook (40), IterTimerHook (70), EvalHook (70), TextLoggerHook (90)");
+  fake_run_remove (run.dir);
+  fake_run_close (&run);
+}
+
 static void
 test_order_equal (void)
 {
@@ -141,8 +164,8 @@ test_order_equal (void)
   g_autofree char *epochs = g_strconcat (all_hooks, EPOCH_RUN, NULL),
                   *iters = g_strconcat (all_hooks, ITER_RUN, NULL);
 
-  fake_run_open (&by_epoch, epochs, 3, NULL);
-  fake_run_open (&by_iter, iters, 3, NULL);
+  open_ready (&by_epoch, epochs);
+  open_ready (&by_iter, iters);
   g_autofree char *a = rn_runner_describe_hooks (by_epoch.runner),
                   *b = rn_runner_describe_hooks (by_iter.runner);
   g_assert_cmpstr (a, ==, b);
@@ -553,6 +576,7 @@ main (int argc, char **argv)
 
   g_test_add_data_func ("/runner/order/epoch", EPOCH_RUN, test_order);
   g_test_add_data_func ("/runner/order/iter", ITER_RUN, test_order);
+  g_test_add_func ("/runner/order/start", test_order_start);
   g_test_add_func ("/runner/order/equal", test_order_equal);
   g_test_add_func ("/runner/order/one-optimizer-hook", test_one_optimizer_hook);
   g_test_add_func ("/runner/order/priorities", test_priorities);
