@@ -53,20 +53,6 @@ open_newest (RnRunner *runner, GError **error)
   return NULL;
 }
 
-/* Entries that are newer than the file that is taken belong to a future that will not come. */
-static void
-forget_newer (RnRunner *runner, const char *path)
-{
-  while (runner->kept->len > 0)
-    {
-      g_autofree char *first =
-          rn_checkpoint_list_path (runner->work_dir, g_ptr_array_index (runner->kept, 0));
-      if (rn_is_same_file (first, path))
-        return;
-      g_ptr_array_remove_index (runner->kept, 0);
-    }
-}
-
 static RnRecord *
 get_record (const RnSafetensors *file, const char *key, GError **error)
 {
@@ -76,6 +62,45 @@ get_record (const RnSafetensors *file, const char *key, GError **error)
   if (json == NULL)
     g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH, "no metadata \"%s\"", key);
   return record;
+}
+
+/* Finished iterations of a checkpoint, or -1. Its tensors are not read. */
+static gint64
+read_iter (const char *path)
+{
+  g_autoptr (RnSafetensors) file = rn_safetensors_open (path, NULL);
+  g_autoptr (RnRecord) counters = file != NULL ? get_record (file, RN_CHECKPOINT_COUNTERS, NULL) : NULL;
+  return counters != NULL ? rn_record_int (counters, "iter", -1) : -1;
+}
+
+/* Entries that are newer than the file that is taken belong to a future that will not come; from a file of
+ * another folder they belong to another run. */
+static void
+forget_newer (RnRunner *runner, const char *path)
+{
+  g_autofree char *folder = g_path_get_dirname (path);
+  gboolean is_ours = rn_is_same_file (folder, runner->work_dir);
+
+  while (runner->kept->len > 0)
+    {
+      g_autofree char *first =
+          rn_checkpoint_list_path (runner->work_dir, g_ptr_array_index (runner->kept, 0));
+      if (rn_is_same_file (first, path))
+        return;
+      gint64 iter = is_ours ? read_iter (first) : -1;
+      if (iter >= 0 && iter <= runner->now.iter)
+        return;
+      g_ptr_array_remove_index (runner->kept, 0);
+    }
+}
+
+static gboolean
+is_newest (const RnRunner *runner, const char *path)
+{
+  if (runner->kept->len == 0)
+    return FALSE;
+  g_autofree char *first = rn_checkpoint_list_path (runner->work_dir, g_ptr_array_index (runner->kept, 0));
+  return rn_is_same_file (first, path);
 }
 
 #define MAX_COUNT (G_MAXINT64 / 2) /* a run can count on from here */
@@ -301,7 +326,7 @@ rn_runner_resume (RnRunner *runner, const char *path, GError **error)
     }
   if (path != NULL)
     forget_newer (runner, path);
-  if (runner->kept->len > 0 && !is_changed)
+  if (is_newest (runner, rn_safetensors_path (file)) && !is_changed)
     runner->saved_at = runner->now;
   g_free (runner->resumed_from);
   runner->resumed_from = g_strdup (rn_safetensors_path (file));

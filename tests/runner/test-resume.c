@@ -555,6 +555,31 @@ test_which_file (void)
   g_assert_cmpstr (longer, ==,
                    "iter_8.safetensors\niter_6.safetensors\niter_4.safetensors\niter_2.safetensors\n");
   fake_run_close (&third);
+
+  /* A file that is not in the list: those of before stay in it. */
+  FakeRun fourth;
+  g_autofree char *best = g_build_filename (first.dir, "best_5.safetensors", NULL);
+  g_autofree char *command = g_strdup_printf ("cp '%s' '%s'", path, best);
+  g_assert_true (g_spawn_command_line_sync (command, NULL, NULL, NULL, NULL));
+  fake_run_open (&fourth, yaml, 100, first.dir);
+  fake_run_resume (&fourth, best);
+  fake_run_go (&fourth);
+  g_autofree char *shorter = fake_run_read_list (first.dir);
+  g_assert_cmpstr (shorter, ==, "iter_6.safetensors\niter_4.safetensors\niter_2.safetensors\n");
+  fake_run_close (&fourth);
+
+  /* One of another run: what is here is not its past. */
+  FakeRun fifth, sixth;
+  fake_run_open (&fifth, yaml, 100, NULL);
+  fake_run_go (&fifth);
+  fake_run_open (&sixth, BY_ITER (8, "checkpoint_config: {interval: 2}\n"), 100, fifth.dir);
+  fake_run_resume (&sixth, path);
+  fake_run_go (&sixth);
+  g_autofree char *other = fake_run_read_list (fifth.dir);
+  g_assert_cmpstr (other, ==, "iter_8.safetensors\niter_6.safetensors\n");
+  fake_run_remove (fifth.dir);
+  fake_run_close (&sixth);
+  fake_run_close (&fifth);
   fake_run_remove (first.dir);
   fake_run_close (&first);
   fake_run_close (&second);
