@@ -11,11 +11,11 @@
 
 struct _RnExecutor
 {
-  RnPlan *plan;     /* lent */
-  guint8 *arena;    /* lent */
-  const void **in;  /* [ops][RN_OP_MAX_IN] */
-  void **out;       /* [ops][RN_OP_MAX_OUT] */
-  void **workspace; /* [ops] */
+  RnPlan *plan;        /* lent */
+  guint8 *arena;       /* lent */
+  const void **in;     /* [ops][RN_OP_MAX_IN] */
+  void **out;          /* [ops][RN_OP_MAX_OUT] */
+  void **workspace;    /* [ops] */
   RnArenaCheck *check; /* NULL when off */
 };
 

@@ -19,7 +19,7 @@ G_BEGIN_DECLS
 #define RN_CHECKPOINT_LOG "log/"          /* and NNNN/NAME: a window of the log buffer, numbered in order */
 #define RN_CHECKPOINT_CONFIG "config"     /* plain text: YAML, resolved */
 #define RN_CHECKPOINT_DEVICE "device"     /* plain text */
-#define RN_CHECKPOINT_HISTORY "history" /* plain text: see run-history.h */
+#define RN_CHECKPOINT_HISTORY "history"   /* plain text: see run-history.h */
 #define RN_CHECKPOINT_PLUGINS "plugins"   /* plain text: see rn_plugins_describe; absent without plugins */
 #define RN_CHECKPOINT_CLASSES "classes"   /* plain text: a name a line, in the order of the head's outputs */
 

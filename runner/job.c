@@ -125,7 +125,8 @@ find_pipeline (const RnNode *dataset)
   for (gsize i = 0; found == NULL && i < G_N_ELEMENTS (inner); i++)
     if (rn_node_get (dataset, inner[i]) != NULL)
       found = find_pipeline (rn_node_get (dataset, inner[i]));
-  for (guint i = 0; found == NULL && rn_node_kind (dataset) == RN_NODE_LIST && i < rn_node_size (dataset); i++)
+  for (guint i = 0; found == NULL && rn_node_kind (dataset) == RN_NODE_LIST && i < rn_node_size (dataset);
+       i++)
     found = find_pipeline (rn_node_item (dataset, i));
   return found;
 }
@@ -211,7 +212,8 @@ can_have_size (const RnJob *job, RnSplit split, int size)
 
   if (rn_sampler_kind (job->samplers[split]) != RN_SAMPLER_SEQUENTIAL)
     return size == full;
-  return (size == full ? n >= full : n % full == size) || (job->data.on_error == RN_ON_ERROR_SKIP && size <= n);
+  return (size == full ? n >= full : n % full == size)
+         || (job->data.on_error == RN_ON_ERROR_SKIP && size <= n);
 }
 
 void

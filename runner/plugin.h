@@ -19,10 +19,11 @@ void rn_plugins_set_path (const char *const *folders);
  * rn_plugins_load:
  * @root: a configuration; its `plugins:` is a list of names and paths, or one, or absent
  *
- * Loads them, and puts the absolute path of the file where a name or a path was. A name "my_hook" is the file my_hook.so, or my_hook/my_hook.so, in the first of these folders that has it:
- * that of the file which it is written in, --plugin-path, RN_PLUGIN_PATH, the installed one. The name of a
- * built-in hook is accepted and means nothing. A path has a slash or ends in .so; it starts from the folder
- * of the file, then from the current one. A plugin that is loaded already is not loaded again.
+ * Loads them, and puts the absolute path of the file where a name or a path was. A name "my_hook" is the file
+ * my_hook.so, or my_hook/my_hook.so, in the first of these folders that has it: that of the file which it is
+ * written in, --plugin-path, RN_PLUGIN_PATH, the installed one. The name of a built-in hook is accepted and
+ * means nothing. A path has a slash or ends in .so; it starts from the folder of the file, then from the
+ * current one. A plugin that is loaded already is not loaded again.
  *
  * Errors: RN_CONFIG_ERROR with the place, the file and the reason; its hooks are not registered then.
  */

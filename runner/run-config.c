@@ -50,9 +50,10 @@ static const RnKeySpec backend_keys[] = {
 };
 
 static const RnKeySpec resume_keys[] = {
-  RN_KEY (RnResumeConfig, allow_batch_change, RN_KEY_BOOL, "false",
-          "go on with other images in a batch, or another training set: where the run stands is counted anew, "
-          "from the images that are done"),
+  RN_KEY (
+      RnResumeConfig, allow_batch_change, RN_KEY_BOOL, "false",
+      "go on with other images in a batch, or another training set: where the run stands is counted anew, "
+      "from the images that are done"),
   RN_KEY_END,
 };
 
@@ -74,15 +75,16 @@ static const RnKeySpec run_keys[] = {
   PART (checkpoint_config, "when to save: interval, max_keep_ckpts"),
   PART (log_config, "interval and list of loggers"),
   PART (custom_hooks, "list of further hooks"),
-  PART (workflow,
-        "what is done in turn: [[train, 1]] epochs or iterations; [[train, 1], [val, 1]]: validation loss too"),
+  PART (
+      workflow,
+      "what is done in turn: [[train, 1]] epochs or iterations; [[train, 1], [val, 1]]: validation loss too"),
   RN_KEY (RnRunConfig, work_dir, RN_KEY_STRING, "null",
           "where the run writes; default work_dirs/ and the file's name", .flags = RN_KEY_NULLABLE),
   RN_KEY (RnRunConfig, resume_from, RN_KEY_STRING, "null", "checkpoint to go on from",
           .flags = RN_KEY_NULLABLE),
-  PART (load_from,
-        "weights to start from: a file, or {checkpoint, revise_keys, strict, allow_shape_mismatch}; a resume does "
-        "not read them"),
+  PART (load_from, "weights to start from: a file, or {checkpoint, revise_keys, strict, "
+                   "allow_shape_mismatch}; a resume does "
+                   "not read them"),
   RN_KEY (RnRunConfig, seed, RN_KEY_INT, "0", "of every random choice", .min = 0, .max = 4294967295.0),
   RN_KEY (RnRunConfig, deterministic, RN_KEY_BOOL, "false",
           "same bits on every run; on the CPU they always are"),
@@ -129,8 +131,9 @@ static const struct
   const char *path;
   const char *instead;
 } refused[] = {
-  { "fp16", "`optimizer_config: {type: Fp16OptimizerHook, loss_scale: 512.}` scales the loss, in single precision; a "
-            "batch of one (`data.samples_per_gpu: 1`) halves the activations too" },
+  { "fp16",
+    "`optimizer_config: {type: Fp16OptimizerHook, loss_scale: 512.}` scales the loss, in single precision; a "
+    "batch of one (`data.samples_per_gpu: 1`) halves the activations too" },
   { "model.backbone.with_cp",
     "`with_cp: false`; a batch of one (`data.samples_per_gpu: 1`) halves the activations" },
   { "memory.recompute", "`memory.fold_frozen_bn: auto`, or a batch of one (`data.samples_per_gpu: 1`)" },

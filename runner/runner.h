@@ -37,7 +37,8 @@ gboolean rn_runner_options_parse (const RnNode *config, RnRunnerOptions *options
  */
 RnHookList *rn_training_hooks_new (const RnRunConfig *config, gint64 *log_interval, GError **error);
 
-/* What the optimizer hook is made from, in optimizer_config or among custom_hooks; NULL: all defaults. Lent. */
+/* What the optimizer hook is made from, in optimizer_config or among custom_hooks; NULL: all defaults. Lent.
+ */
 const RnNode *rn_optimizer_hook_config (const RnRunConfig *config);
 /* Those alone that decide the learning rate and momentum of a step. (transfer full) */
 RnHookList *rn_schedule_hooks_new (const RnRunConfig *config, GError **error);

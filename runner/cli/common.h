@@ -9,7 +9,8 @@
 G_BEGIN_DECLS
 
 /* Of commands that use a trained model. */
-#define RN_NO_EMA_HELP "Of a checkpoint with a running mean of the weights (EMAHook), take the weights themselves"
+#define RN_NO_EMA_HELP \
+  "Of a checkpoint with a running mean of the weights (EMAHook), take the weights themselves"
 
 typedef enum
 {

@@ -28,8 +28,8 @@ typedef struct
   float grad_scale;
   double grad_norm; /* given instead of the real one when above 0 */
   guint64 epoch;
-  gint64 next;          /* batch of the epoch */
-  RnBatch val_batch;    /* of two images, the last one of a pass of one */
+  gint64 next;       /* batch of the epoch */
+  RnBatch val_batch; /* of two images, the last one of a pass of one */
   gint64 val_next;
   gboolean is_val;      /* the last forward was of validation data; set task.val_length to have some */
   const double *scores; /* mAP of the first evaluation, the second, ... */
