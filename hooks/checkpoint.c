@@ -74,6 +74,12 @@ clear (RnHook *hook)
   g_free (((CheckpointHook *) hook)->dir);
 }
 
+static gboolean
+before_run (RnHook *hook, RnRunner *runner, GError **error)
+{
+  return rn_runner_settle_checkpoints (runner, MAX (((CheckpointHook *) hook)->max_keep_ckpts, 0), error);
+}
+
 /* @n: finished epochs or iterations, the running one included. */
 static gboolean
 is_due (const CheckpointHook *self, gint64 n)
@@ -121,5 +127,5 @@ after_train_epoch (RnHook *hook, RnRunner *runner, GError **error)
 
 RN_HOOK_DEFINE (checkpoint, CheckpointHook, .name = "CheckpointHook",
                 .summary = "saves the run every so many epochs or iterations", .keys = keys,
-                .prepare = prepare, .init = init, .clear = clear, .after_train_iter = after_train_iter,
-                .after_train_epoch = after_train_epoch);
+                .prepare = prepare, .init = init, .clear = clear, .before_run = before_run,
+                .after_train_iter = after_train_iter, .after_train_epoch = after_train_epoch);

@@ -122,10 +122,15 @@ rn_checkpoint_list_add (GPtrArray *list, const char *work_dir, const char *entry
                         GError **error)
 {
   push_front (list, entry);
-  if (!write_list (list, work_dir, error))
-    return FALSE;
-  update_link (work_dir, entry);
+  return write_list (list, work_dir, error) && rn_checkpoint_list_settle (list, work_dir, max_keep, error);
+}
 
+gboolean
+rn_checkpoint_list_settle (GPtrArray *list, const char *work_dir, gint64 max_keep, GError **error)
+{
+  if (list->len == 0)
+    return TRUE;
+  update_link (work_dir, g_ptr_array_index (list, 0));
   if (max_keep <= 0 || list->len <= (guint64) max_keep)
     return TRUE;
   while (list->len > (guint64) max_keep)

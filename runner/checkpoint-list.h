@@ -27,6 +27,8 @@ char *rn_checkpoint_list_path (const char *work_dir, const char *entry);
  */
 gboolean rn_checkpoint_list_add (GPtrArray *list, const char *work_dir, const char *entry, gint64 max_keep,
                                  GError **error);
+/* Link and deletions alone, which a run that died in rn_checkpoint_list_add owes. */
+gboolean rn_checkpoint_list_settle (GPtrArray *list, const char *work_dir, gint64 max_keep, GError **error);
 
 G_END_DECLS
 

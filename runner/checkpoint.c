@@ -266,6 +266,12 @@ rn_runner_flush_checkpoints (RnRunner *runner, GError **error)
 }
 
 gboolean
+rn_runner_settle_checkpoints (RnRunner *runner, gint64 max_keep, GError **error)
+{
+  return rn_checkpoint_list_settle (runner->kept, runner->work_dir, max_keep, error);
+}
+
+gboolean
 rn_runner_save_interrupted (RnRunner *runner, GError **error)
 {
   g_autofree char *name = g_strdup_printf ("iter_%" G_GINT64_FORMAT ".safetensors", runner->now.iter);

@@ -203,6 +203,9 @@ RN_API gboolean rn_runner_can_save (const RnRunner *runner);
  * init. */
 RN_API void rn_runner_set_keep_best (RnRunner *runner, guint n);
 RN_API guint rn_runner_keep_best (const RnRunner *runner);
+/* In before_run: deletes the regular checkpoints beyond the newest @max_keep (0: none), as a run that died in
+ * its last save still had to. RN_CHECKPOINT_ERROR_WRITE. */
+RN_API gboolean rn_runner_settle_checkpoints (RnRunner *runner, gint64 max_keep, GError **error);
 /* @out_dir/NAME-OF-WORK-DIR, created if need be: MMCV's meaning of the key `out_dir`. @config: the map with
  * the key, for errors. NULL with @error. (transfer full) */
 RN_API char *rn_runner_make_out_dir (const RnRunner *runner, const char *out_dir, const RnNode *config,

@@ -73,6 +73,36 @@ test_retention (gconstpointer data)
 }
 
 /* A new run in an old folder deletes no file of the old one. */
+/* A run that died in its last save, between the list and what follows from it, has nothing left to do but
+ * that. */
+static void
+test_unsettled (void)
+{
+  static const char yaml[] = BY_ITER (6, "checkpoint_config: {interval: 2, max_keep_ckpts: 2}\n");
+  FakeRun first, second;
+
+  fake_run_open (&first, yaml, 100, NULL);
+  fake_run_go (&first);
+  g_autofree char *list = g_build_filename (first.dir, "last_checkpoint", NULL),
+                  *link = g_build_filename (first.dir, "latest.safetensors", NULL),
+                  *oldest = g_build_filename (first.dir, "iter_2.safetensors", NULL);
+  g_assert_true (g_file_set_contents (oldest, "old", -1, NULL));
+  g_assert_true (
+      g_file_set_contents (list, "iter_6.safetensors\niter_4.safetensors\niter_2.safetensors\n", -1, NULL));
+  g_assert_cmpint (g_unlink (link), ==, 0);
+
+  fake_run_open (&second, yaml, 100, first.dir);
+  fake_run_resume (&second, NULL);
+  g_assert_true (rn_runner_run (second.runner, NULL));
+  fake_run_assert_files (first.dir, "iter_4.safetensors iter_6.safetensors latest.safetensors");
+  g_autofree char *settled = fake_run_read_list (first.dir), *target = g_file_read_link (link, NULL);
+  g_assert_cmpstr (settled, ==, "iter_6.safetensors\niter_4.safetensors\n");
+  g_assert_cmpstr (target, ==, "iter_6.safetensors");
+  fake_run_remove (first.dir);
+  fake_run_close (&second);
+  fake_run_close (&first);
+}
+
 static void
 test_old_folder (void)
 {
@@ -306,6 +336,7 @@ main (int argc, char **argv)
       g_autofree char *name = g_strdup_printf ("/runner/retention/%u", (guint) i);
       g_test_add_data_func (name, &retentions[i], test_retention);
     }
+  g_test_add_func ("/runner/retention/unsettled", test_unsettled);
   g_test_add_func ("/runner/retention/old-folder", test_old_folder);
   g_test_add_func ("/runner/retention/out-dir", test_out_dir);
   g_test_add_func ("/runner/asked-for", test_asked_for);
