@@ -25,8 +25,9 @@ rn_warmup_factor (const RnWarmupRule *rule, gint64 now)
   return 1;
 }
 
-double
-rn_anneal (RnAnneal anneal, double from, double to, double part)
+/* From @from at @part 0 to @to at 1. */
+static double
+anneal_between (RnAnneal anneal, double from, double to, double part)
 {
   if (anneal == RN_ANNEAL_LINEAR)
     return from + (to - from) * part;
@@ -80,7 +81,7 @@ rn_annealing_policy (RnAnneal anneal, double start_percent, double target, RnPro
 
   if (progress.now < start || start >= progress.end)
     return base;
-  return rn_anneal (anneal, base, target, get_part (progress.now - start, progress.end - start));
+  return anneal_between (anneal, base, target, get_part (progress.now - start, progress.end - start));
 }
 
 double
@@ -92,7 +93,7 @@ rn_restart_policy (const RnRestartRule *rule, double target, RnProgress progress
   while (i + 1 < rule->n_periods && now >= rule->periods[i])
     now -= rule->periods[i++];
   double weight = rule->weights != NULL ? rule->weights[i] : 1, peak = target + weight * (base - target);
-  return rn_anneal (RN_ANNEAL_COS, peak, target, get_part (now, rule->periods[i]));
+  return anneal_between (RN_ANNEAL_COS, peak, target, get_part (now, rule->periods[i]));
 }
 
 double
@@ -105,8 +106,8 @@ rn_cyclic_policy (const RnCyclicRule *rule, RnProgress progress, double base)
   double peak = base * (1 - scale + rule->ratios[0] * scale);
 
   if (now < n_up)
-    return rn_anneal (rule->anneal, base, peak, get_part (now, n_up));
-  return rn_anneal (rule->anneal, peak, base * rule->ratios[1], get_part (now - n_up, length - n_up));
+    return anneal_between (rule->anneal, base, peak, get_part (now, n_up));
+  return anneal_between (rule->anneal, peak, base * rule->ratios[1], get_part (now - n_up, length - n_up));
 }
 
 double
@@ -131,5 +132,5 @@ rn_one_cycle_policy (const RnOneCycleRule *rule, RnProgress progress)
       from = phases[i].value;
     }
   double part = phases[i].end > start ? (now - start) / (phases[i].end - start) : 1;
-  return rn_anneal (rule->anneal, from, phases[i].value, part);
+  return anneal_between (rule->anneal, from, phases[i].value, part);
 }

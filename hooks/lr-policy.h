@@ -40,9 +40,6 @@ typedef enum
   RN_ANNEAL_LINEAR,
 } RnAnneal;
 
-/* From @from at @part 0 to @to at 1. */
-double rn_anneal (RnAnneal anneal, double from, double to, double part);
-
 typedef struct
 {
   gint64 every; /* a step each so many; 0: at the milestones */

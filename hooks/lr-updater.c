@@ -128,35 +128,17 @@ check_restart (RnSchedule *schedule, GError **error)
   return check_annealing (schedule, error);
 }
 
-#define CHECK(name, check)                                                      \
+#define PREPARE(name, check)                                                    \
   static gboolean prepare_##name (RnHook *hook, RnWants *wants, GError **error) \
   {                                                                             \
-    return rn_schedule_check_once (hook, check, error);                         \
-  }                                                                             \
-  static gboolean init_##name (RnHook *hook, RnRunner *runner, GError **error)  \
-  {                                                                             \
-    return prepare_##name (hook, NULL, error);                                  \
+    return rn_schedule_prepare (hook, check, error);                            \
   }
-CHECK (plain, check_nothing)
-CHECK (annealing, check_annealing)
-CHECK (restart, check_restart)
-CHECK (cyclic, rn_schedule_check_cyclic)
-CHECK (one_cycle, rn_schedule_count_iters)
-
-static gboolean
-prepare_step (RnHook *hook, RnWants *wants, GError **error)
-{
-  return rn_schedule_check_once (hook, rn_schedule_check_step, error);
-}
-
-static gboolean
-init_step (RnHook *hook, RnRunner *runner, GError **error)
-{
-  if (!prepare_step (hook, NULL, error))
-    return FALSE;
-  rn_schedule_read_step ((RnSchedule *) hook);
-  return TRUE;
-}
+PREPARE (plain, check_nothing)
+PREPARE (step, rn_schedule_read_step)
+PREPARE (annealing, check_annealing)
+PREPARE (restart, check_restart)
+PREPARE (cyclic, rn_schedule_check_cyclic)
+PREPARE (one_cycle, rn_schedule_count_iters)
 
 /* ---- Policies that only the learning rate has ---- */
 
@@ -257,54 +239,54 @@ SET (set_cyclic, rn_schedule_cyclic)
 RN_HOOK_DEFINE (fixed_lr_updater, RnSchedule, .name = "FixedLrUpdaterHook",
                 .summary = "lr_config.policy fixed: the optimizer's rate, after a warm-up",
                 .priority = RN_PRIORITY_VERY_HIGH, .keys = fixed_keys, .prepare = prepare_plain,
-                .init = init_plain, .before_train_iter = set_fixed);
+                .before_train_iter = set_fixed);
 
 RN_HOOK_DEFINE (step_lr_updater, RnSchedule, .name = "StepLrUpdaterHook",
                 .summary = "lr_config.policy step: times gamma at each step",
                 .priority = RN_PRIORITY_VERY_HIGH, .keys = step_keys, .prepare = prepare_step,
-                .init = init_step, .clear = rn_schedule_clear, .before_train_iter = set_step);
+                .clear = rn_schedule_clear, .before_train_iter = set_step);
 
 RN_HOOK_DEFINE (exp_lr_updater, RnSchedule, .name = "ExpLrUpdaterHook",
                 .summary = "lr_config.policy exp: times gamma each epoch or iteration",
                 .priority = RN_PRIORITY_VERY_HIGH, .keys = exp_keys, .prepare = prepare_plain,
-                .init = init_plain, .before_train_iter = set_exp);
+                .before_train_iter = set_exp);
 
 RN_HOOK_DEFINE (poly_lr_updater, RnSchedule, .name = "PolyLrUpdaterHook",
                 .summary = "lr_config.policy poly: a power of the part of the run that is left",
                 .priority = RN_PRIORITY_VERY_HIGH, .keys = poly_keys, .prepare = prepare_plain,
-                .init = init_plain, .before_train_iter = set_poly);
+                .before_train_iter = set_poly);
 
 RN_HOOK_DEFINE (inv_lr_updater, RnSchedule, .name = "InvLrUpdaterHook",
                 .summary = "lr_config.policy inv: inverse to a power of the progress",
                 .priority = RN_PRIORITY_VERY_HIGH, .keys = inv_keys, .prepare = prepare_plain,
-                .init = init_plain, .before_train_iter = set_inv);
+                .before_train_iter = set_inv);
 
 RN_HOOK_DEFINE (cosine_lr_updater, RnSchedule, .name = "CosineAnnealingLrUpdaterHook",
                 .summary = "lr_config.policy CosineAnnealing: half a cosine to min_lr",
                 .priority = RN_PRIORITY_VERY_HIGH, .keys = annealing_keys, .prepare = prepare_annealing,
-                .init = init_annealing, .before_train_iter = set_cosine);
+                .before_train_iter = set_cosine);
 
 RN_HOOK_DEFINE (flat_cosine_lr_updater, RnSchedule, .name = "FlatCosineAnnealingLrUpdaterHook",
                 .summary = "lr_config.policy FlatCosineAnnealing: the optimizer's rate, then half a cosine",
                 .priority = RN_PRIORITY_VERY_HIGH, .keys = flat_cosine_keys, .prepare = prepare_annealing,
-                .init = init_annealing, .before_train_iter = set_cosine);
+                .before_train_iter = set_cosine);
 
 RN_HOOK_DEFINE (cosine_restart_lr_updater, RnSchedule, .name = "CosineRestartLrUpdaterHook",
                 .summary = "lr_config.policy CosineRestart: half a cosine again and again",
                 .priority = RN_PRIORITY_VERY_HIGH, .keys = restart_keys, .prepare = prepare_restart,
-                .init = init_restart, .before_train_iter = set_restart);
+                .before_train_iter = set_restart);
 
 RN_HOOK_DEFINE (cyclic_lr_updater, RnSchedule, .name = "CyclicLrUpdaterHook",
                 .summary = "lr_config.policy cyclic: up to a peak and down again, in cycles",
                 .priority = RN_PRIORITY_VERY_HIGH, .keys = cyclic_keys, .prepare = prepare_cyclic,
-                .init = init_cyclic, .before_train_iter = set_cyclic);
+                .before_train_iter = set_cyclic);
 
 RN_HOOK_DEFINE (one_cycle_lr_updater, RnSchedule, .name = "OneCycleLrUpdaterHook",
                 .summary = "lr_config.policy OneCycle: up to max_lr, down to next to nothing",
                 .priority = RN_PRIORITY_VERY_HIGH, .keys = one_cycle_keys, .prepare = prepare_one_cycle,
-                .init = init_one_cycle, .before_train_iter = set_one_cycle);
+                .before_train_iter = set_one_cycle);
 
 RN_HOOK_DEFINE (linear_lr_updater, RnSchedule, .name = "LinearAnnealingLrUpdaterHook",
                 .summary = "lr_config.policy LinearAnnealing: a straight line to min_lr",
                 .priority = RN_PRIORITY_VERY_HIGH, .keys = annealing_keys, .prepare = prepare_annealing,
-                .init = init_annealing, .before_train_iter = set_linear);
+                .before_train_iter = set_linear);

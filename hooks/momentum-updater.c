@@ -57,9 +57,9 @@ check_annealing (RnSchedule *schedule, GError **error)
 #define PREPARE(name, check)                                                    \
   static gboolean prepare_##name (RnHook *hook, RnWants *wants, GError **error) \
   {                                                                             \
-    return rn_schedule_check_once (hook, check, error);                         \
+    return rn_schedule_prepare (hook, check, error);                            \
   }
-PREPARE (step, rn_schedule_check_step)
+PREPARE (step, rn_schedule_read_step)
 PREPARE (annealing, check_annealing)
 PREPARE (cyclic, rn_schedule_check_cyclic)
 PREPARE (one_cycle, rn_schedule_count_iters)
@@ -91,12 +91,9 @@ check_peak (RnHook *hook, const RnRunner *runner, double peak, GError **error)
 static gboolean
 init_step (RnHook *hook, RnRunner *runner, GError **error)
 {
-  RnSchedule *schedule = (RnSchedule *) hook;
+  const RnSchedule *schedule = (const RnSchedule *) hook;
   double base = rn_runner_base_momentum (runner);
 
-  if (!rn_schedule_check_once (hook, rn_schedule_check_step, error))
-    return FALSE;
-  rn_schedule_read_step (schedule);
   return check_peak (hook, runner, isnan (schedule->min) ? base : fmax (base, schedule->min), error);
 }
 
@@ -105,9 +102,7 @@ init_annealing (RnHook *hook, RnRunner *runner, GError **error)
 {
   double base = rn_runner_base_momentum (runner);
 
-  return rn_schedule_check_once (hook, check_annealing, error)
-         && check_peak (hook, runner, fmax (base, rn_schedule_target ((const RnSchedule *) hook, base)),
-                        error);
+  return check_peak (hook, runner, fmax (base, rn_schedule_target ((const RnSchedule *) hook, base)), error);
 }
 
 static gboolean
@@ -116,8 +111,6 @@ init_cyclic (RnHook *hook, RnRunner *runner, GError **error)
   const GArray *ratios = ((const RnSchedule *) hook)->target_ratio;
   double highest = 1;
 
-  if (!rn_schedule_check_once (hook, rn_schedule_check_cyclic, error))
-    return FALSE;
   for (guint i = 0; i < ratios->len; i++)
     highest = fmax (highest, g_array_index (ratios, double, i));
   return check_peak (hook, runner, rn_runner_base_momentum (runner) * highest, error);
@@ -128,8 +121,7 @@ init_one_cycle (RnHook *hook, RnRunner *runner, GError **error)
 {
   const RnSchedule *schedule = (const RnSchedule *) hook;
 
-  return rn_schedule_check_once (hook, rn_schedule_count_iters, error)
-         && check_peak (hook, runner, fmax (schedule->base_momentum, schedule->max_momentum), error);
+  return check_peak (hook, runner, fmax (schedule->base_momentum, schedule->max_momentum), error);
 }
 
 /* ---- Before an iteration ---- */

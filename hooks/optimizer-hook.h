@@ -70,11 +70,6 @@ gboolean rn_optimizer_hook_before_run (RnHook *hook, RnRunner *runner, GError **
 gboolean rn_optimizer_hook_before_train_iter (RnHook *hook, RnRunner *runner, GError **error);
 gboolean rn_optimizer_hook_after_train_iter (RnHook *hook, RnRunner *runner, GError **error);
 
-/* Parts of these: takes up the window that the checkpoint was made in, or what is left of it; and says once
- * what a run with these settings should know. */
-void rn_optimizer_hook_take_up (RnOptimizerHook *self, RnRunner *runner);
-void rn_optimizer_hook_announce (const RnOptimizerHook *self, RnRunner *runner);
-
 static inline gboolean
 rn_optimizer_hook_is_scaled (const RnOptimizerHook *self)
 {

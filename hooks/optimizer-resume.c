@@ -115,8 +115,9 @@ count_lost (const RnOptimizerHook *self, const RnRunner *runner, const RnWindow 
   return whole->is_dropped || rn_runner_opt_step (runner) == iter ? 0 : iter - whole->begin;
 }
 
-void
-rn_optimizer_hook_take_up (RnOptimizerHook *self, RnRunner *runner)
+/* Takes up the window that the checkpoint was made in, or what is left of it. */
+static void
+take_up (RnOptimizerHook *self, RnRunner *runner)
 {
   gint64 iter = rn_runner_iter (runner);
 
@@ -181,8 +182,9 @@ warn_unreached (const RnRunner *runner)
     g_message ("detect_anomalous_params: gradients reach all parameters that are trained");
 }
 
-void
-rn_optimizer_hook_announce (const RnOptimizerHook *self, RnRunner *runner)
+/* What a run with these settings should know, once. */
+static void
+announce (const RnOptimizerHook *self, RnRunner *runner)
 {
   if (self->detect_anomalous_params)
     warn_unreached (runner);
@@ -204,7 +206,7 @@ rn_optimizer_hook_before_run (RnHook *hook, RnRunner *runner, GError **error)
 {
   RnOptimizerHook *self = (RnOptimizerHook *) hook;
 
-  rn_optimizer_hook_take_up (self, runner);
-  rn_optimizer_hook_announce (self, runner);
+  take_up (self, runner);
+  announce (self, runner);
   return TRUE;
 }

@@ -22,48 +22,38 @@ check_warmup (const RnSchedule *schedule, GError **error)
 }
 
 gboolean
-rn_schedule_check_once (RnHook *hook, RnScheduleCheck check, GError **error)
+rn_schedule_prepare (RnHook *hook, RnScheduleCheck check, GError **error)
 {
   RnSchedule *schedule = (RnSchedule *) hook;
 
-  if (schedule->is_checked)
-    return TRUE;
-  schedule->is_checked = TRUE;
   return check (schedule, error) && check_warmup (schedule, error);
 }
 
 static gboolean
-is_positive (const RnNode *node)
+read_positive (const RnNode *node, gint64 *value, GError **error)
 {
-  return rn_node_kind (node) == RN_NODE_INT && rn_node_as_int (node) >= 1;
+  if (rn_node_kind (node) != RN_NODE_INT || rn_node_as_int (node) < 1)
+    return rn_node_error (node, error, "must be a number above 0, or a list of such numbers");
+  *value = rn_node_as_int (node);
+  return TRUE;
 }
 
 gboolean
-rn_schedule_check_step (RnSchedule *schedule, GError **error)
-{
-  const RnNode *step = schedule->step, *wrong = NULL;
-
-  if (rn_node_kind (step) != RN_NODE_LIST)
-    wrong = is_positive (step) ? NULL : step;
-  else
-    for (guint i = 0; i < rn_node_size (step) && wrong == NULL; i++)
-      wrong = is_positive (rn_node_item (step, i)) ? NULL : rn_node_item (step, i);
-  return wrong == NULL || rn_node_error (wrong, error, "must be a number above 0, or a list of such numbers");
-}
-
-void
-rn_schedule_read_step (RnSchedule *schedule)
+rn_schedule_read_step (RnSchedule *schedule, GError **error)
 {
   const RnNode *step = schedule->step;
 
   schedule->milestones = g_array_new (FALSE, FALSE, sizeof (gint64));
   if (rn_node_kind (step) != RN_NODE_LIST)
-    schedule->every = rn_node_as_int (step);
+    return read_positive (step, &schedule->every, error);
   for (guint i = 0; i < rn_node_size (step); i++)
     {
-      gint64 milestone = rn_node_as_int (rn_node_item (step, i));
+      gint64 milestone;
+      if (!read_positive (rn_node_item (step, i), &milestone, error))
+        return FALSE;
       g_array_append_val (schedule->milestones, milestone);
     }
+  return TRUE;
 }
 
 void

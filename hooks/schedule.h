@@ -39,8 +39,6 @@ typedef struct
   double pct_start;
   gboolean three_phase;
 
-  gboolean is_checked; /* rn_schedule_check_once */
-
   /* rn_schedule_read_step */
   gint64 every;       /* it is a number; else 0 */
   GArray *milestones; /* it is a list; of gint64 */
@@ -118,21 +116,17 @@ extern const char *const rn_schedule_anneal_names[];
 
 /* What is wrong with the keys of a policy. */
 typedef gboolean (*RnScheduleCheck) (RnSchedule *schedule, GError **error);
-/* For prepare, so that nobody waits for a data set to learn of a wrong key, and for init, because a list of
- * hooks may be used without prepare. */
-gboolean rn_schedule_check_once (RnHook *hook, RnScheduleCheck check, GError **error);
+/* For prepare, so that nobody waits for a data set to learn of a wrong key. The warm-up is checked too. */
+gboolean rn_schedule_prepare (RnHook *hook, RnScheduleCheck check, GError **error);
 
-/* Parts of such checks; the warm-up is checked anyway. */
-gboolean rn_schedule_check_step (RnSchedule *schedule, GError **error);
+/* Such checks, and parts of them. The first reads the key `step`; rn_schedule_clear frees what that makes. */
+gboolean rn_schedule_read_step (RnSchedule *schedule, GError **error);
 /* @what: "lr" or "momentum", as in the keys */
 gboolean rn_schedule_check_target (const RnSchedule *schedule, const char *what, GError **error);
 /* Counts iterations, as rn_schedule_count_iters. */
 gboolean rn_schedule_check_cyclic (RnSchedule *schedule, GError **error);
 /* For policies that know iterations only. */
 gboolean rn_schedule_count_iters (RnSchedule *schedule, GError **error);
-/* Reads a `step` that was checked; in init, because clear follows only on that. */
-void rn_schedule_read_step (RnSchedule *schedule);
-/* Frees what rn_schedule_read_step made. */
 void rn_schedule_clear (RnHook *hook);
 
 RnProgress rn_schedule_progress (const RnSchedule *schedule, const RnRunner *runner);
