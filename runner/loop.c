@@ -19,6 +19,9 @@
 #include <math.h>
 
 #define MAX_BAD_LOSSES 10 /* iterations in a row */
+#define WHAT_HELPS                                                         \
+  "what usually helps: a smaller optimizer.lr, lr_config.warmup: linear, " \
+  "optimizer_config.grad_clip: {max_norm: 35}"
 
 gboolean
 rn_runner_call_stage (RnRunner *runner, RnStage stage, GError **error)
@@ -61,17 +64,14 @@ check_loss (RnRunner *runner, double loss, GError **error)
     }
   runner->n_bad_losses++;
   if (runner->n_bad_losses == 1)
-    g_warning ("the loss of iteration %" G_GINT64_FORMAT
-               " is %s; what usually helps: a smaller optimizer.lr, lr_config.warmup: linear, "
-               "optimizer_config.grad_clip: {max_norm: 35}",
-               runner->now.iter + 1, isnan (loss) ? "NaN" : "infinite");
+    g_warning ("the loss of iteration %" G_GINT64_FORMAT " is %s; " WHAT_HELPS, runner->now.iter + 1,
+               isnan (loss) ? "NaN" : "infinite");
   if (runner->n_bad_losses < MAX_BAD_LOSSES)
     return TRUE;
   g_set_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED,
                "the loss has been NaN or infinite for %d iterations, to %" G_GINT64_FORMAT
-               ": it does not come back from there. What usually helps: a smaller optimizer.lr (it is %g), "
-               "lr_config.warmup: linear, optimizer_config.grad_clip: {max_norm: 35}; then start anew, or "
-               "--resume=FILE from a checkpoint of before",
+               ": it does not come back from there. optimizer.lr is %g; " WHAT_HELPS
+               "; then start anew, or --resume=FILE from a checkpoint of before",
                MAX_BAD_LOSSES, runner->now.iter + 1, rn_optimizer_lr (runner->optimizer));
   return FALSE;
 }
@@ -277,11 +277,9 @@ run_all (RnRunner *runner, GError **error)
     return rn_runner_save_interrupted (runner, error);
   if (runner->n_bad_losses == 0)
     return TRUE;
-  g_set_error (
+  g_set_error_literal (
       error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED,
-      "the run ends with a loss that is not finite, and without a checkpoint of its end; what usually "
-      "helps: a smaller optimizer.lr, lr_config.warmup: linear, optimizer_config.grad_clip: {max_norm: "
-      "35}");
+      "the run ends with a loss that is not finite, and without a checkpoint of its end; " WHAT_HELPS);
   return FALSE;
 }
 

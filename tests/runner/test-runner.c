@@ -511,54 +511,56 @@ test_runner_options (void)
     }
 }
 
-/* Weights that are NaN: ten iterations of that end the run, and it saves nothing more. */
+/* A run whose weights are NaN from the start fails with all of @words, after these two warnings. */
+static void
+assert_lost (FakeRun *run, const char *yaml, const char *first, const char *no_checkpoint,
+             const char *const *words)
+{
+  g_autoptr (GError) error = NULL;
+
+  fake_run_open (run, yaml, 50, NULL);
+  g_assert_true (rn_runner_init (run->runner, &error));
+  run->fake.w[0] = (float) NAN;
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, first);
+  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, no_checkpoint);
+  g_assert_false (rn_runner_run (run->runner, &error));
+  g_test_assert_expected_messages ();
+  fake_run_assert_files (run->dir, "");
+  g_assert_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED);
+  for (; *words != NULL; words++)
+    g_assert_nonnull (strstr (error->message, *words));
+}
+
+/* Ten iterations of that end the run, and it saves nothing more. */
 static void
 test_lost_loss (void)
 {
-  static const char yaml[] = "runner: {type: IterBasedRunner, max_iters: 50}\n"
-                             "checkpoint_config: {interval: 5, by_epoch: false}\n"
-                             "optimizer_config: {grad_clip: null}\n";
-  g_autoptr (GError) error = NULL;
+  static const char *const words[] = { "for 10 iterations, to 10", "grad_clip", NULL };
   FakeRun run;
 
-  fake_run_open (&run, yaml, 50, NULL);
-  g_assert_true (rn_runner_init (run.runner, &error));
-  run.fake.w[0] = (float) NAN;
-  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "the loss of iteration 1 is *optimizer.lr*");
-  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "no checkpoint of iteration 5:*");
-  g_assert_false (rn_runner_run (run.runner, &error));
-  g_test_assert_expected_messages ();
-  fake_run_assert_files (run.dir, "");
-  g_assert_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED);
-  g_assert_nonnull (strstr (error->message, "for 10 iterations, to 10"));
-  g_assert_nonnull (strstr (error->message, "grad_clip"));
+  assert_lost (&run,
+               "runner: {type: IterBasedRunner, max_iters: 50}\n"
+               "checkpoint_config: {interval: 5, by_epoch: false}\n"
+               "optimizer_config: {grad_clip: null}\n",
+               "the loss of iteration 1 is *optimizer.lr*", "no checkpoint of iteration 5:*", words);
   g_assert_cmpint ((int) rn_runner_iter (run.runner), ==, 9);
-  g_autofree char *dir = g_strdup (run.dir);
+  fake_run_remove (run.dir);
   fake_run_close (&run);
-  fake_run_remove (dir);
 }
 
 /* So few of them that the run is over first. */
 static void
 test_lost_end (void)
 {
-  static const char yaml[] = "runner: {type: IterBasedRunner, max_iters: 3}\n"
-                             "checkpoint_config: {interval: 5, by_epoch: false}\n"
-                             "log_config: {hooks: []}\n"
-                             "optimizer_config: {grad_clip: null}\n";
-  g_autoptr (GError) error = NULL;
+  static const char *const words[] = { "ends with a loss that is not finite", "grad_clip", NULL };
   FakeRun run;
 
-  fake_run_open (&run, yaml, 50, NULL);
-  g_assert_true (rn_runner_init (run.runner, &error));
-  run.fake.w[0] = (float) NAN;
-  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "the loss of iteration 1 is NaN;*");
-  g_test_expect_message ("rn-runner", G_LOG_LEVEL_WARNING, "no checkpoint of iteration 3:*");
-  g_assert_false (rn_runner_run (run.runner, &error));
-  g_test_assert_expected_messages ();
-  fake_run_assert_files (run.dir, "");
-  g_assert_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED);
-  g_assert_nonnull (strstr (error->message, "ends with a loss that is not finite"));
+  assert_lost (&run,
+               "runner: {type: IterBasedRunner, max_iters: 3}\n"
+               "checkpoint_config: {interval: 5, by_epoch: false}\n"
+               "log_config: {hooks: []}\n"
+               "optimizer_config: {grad_clip: null}\n",
+               "the loss of iteration 1 is NaN;*", "no checkpoint of iteration 3:*", words);
   fake_run_remove (run.dir);
   fake_run_close (&run);
 }
