@@ -10,6 +10,7 @@
 #include "runner/checkpoint-list.h"
 #include "runner/safetensors.h"
 #include "tests/cli/program.h"
+#include "tests/small-model.h"
 
 #include <glib/gstdio.h>
 #include <signal.h>
@@ -34,14 +35,12 @@ train_args (const char *dir, const char *const *more)
   g_autofree char *program = g_test_build_filename (G_TEST_BUILT, "runner", "runner", NULL);
   g_autofree char *config = config_file ("retinanet_shapes.yaml");
 
-  g_strv_builder_add_many (
-      args, program, "train", config, "--work-dir", dir, "--threads", "1", "--set", data_root,
-      "x_size=[96, 64]", "model.backbone.base_channels=16", "model.neck.in_channels=[16, 32, 64, 128]",
-      "model.neck.out_channels=16", "model.bbox_head.in_channels=16", "model.bbox_head.feat_channels=16",
-      "optimizer.lr=0.001", "data.samples_per_gpu=2", "data.workers_per_gpu=1", "log_config.interval=2",
-      "checkpoint_config={interval: 1, by_epoch: false, max_keep_ckpts: 2}",
-      "evaluation={interval: 1, save_best: auto, keep_best_k: 2}",
-      "runner={type: EpochBasedRunner, max_epochs: 2}", NULL);
+  g_strv_builder_add_many (args, program, "train", config, "--work-dir", dir, "--threads", "1", "--set",
+                           data_root, "x_size=[96, 64]", SMALL_MODEL, "optimizer.lr=0.001",
+                           "data.samples_per_gpu=2", "data.workers_per_gpu=1", "log_config.interval=2",
+                           "checkpoint_config={interval: 1, by_epoch: false, max_keep_ckpts: 2}",
+                           "evaluation={interval: 1, save_best: auto, keep_best_k: 2}",
+                           "runner={type: EpochBasedRunner, max_epochs: 2}", NULL);
   g_strv_builder_addv (args, (const char **) more);
   return g_strv_builder_end (args);
 }

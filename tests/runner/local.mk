@@ -49,7 +49,7 @@ tests_runner_test_hostile_states_SOURCES = tests/runner/test-hostile-states.c $(
 tests_runner_test_hostile_states_LDADD = $(TEST_LIBS)
 tests_runner_test_log_buffer_SOURCES = tests/runner/test-log-buffer.c
 tests_runner_test_log_buffer_LDADD = $(TEST_LIBS)
-tests_runner_test_non_finite_SOURCES = tests/runner/test-non-finite.c tests/tree.c tests/tree.h $(CHROME_TRACE)
+tests_runner_test_non_finite_SOURCES = tests/runner/test-non-finite.c tests/small-model.h tests/tree.c tests/tree.h $(CHROME_TRACE)
 tests_runner_test_non_finite_LDADD = $(TEST_LIBS)
 tests_runner_test_optimizer_SOURCES = tests/runner/test-optimizer.c
 tests_runner_test_optimizer_LDADD = $(TEST_LIBS)
@@ -74,7 +74,7 @@ tests_runner_test_save_faults_LDADD = $(TEST_LIBS)
 tests_runner_test_schedule_preview_SOURCES = tests/runner/test-schedule-preview.c \
   tests/hooks/golden-schedules.h
 tests_runner_test_schedule_preview_LDADD = $(TEST_LIBS)
-tests_runner_test_training_SOURCES = tests/runner/test-training.c tests/tree.c tests/tree.h $(FAKE_TASK)
+tests_runner_test_training_SOURCES = tests/runner/test-training.c tests/small-model.h tests/tree.c tests/tree.h $(FAKE_TASK)
 tests_runner_test_training_LDADD = $(TEST_LIBS)
 tests_runner_test_task_tensors_SOURCES = tests/runner/test-task-tensors.c tests/runner/stepper.c tests/runner/stepper.h \
   $(SMALL_DETECTOR)
@@ -82,7 +82,7 @@ tests_runner_test_task_tensors_LDADD = $(TEST_LIBS)
 tests_runner_test_update_SOURCES = tests/runner/test-update.c tests/runner/stepper.c tests/runner/stepper.h \
   $(SMALL_DETECTOR)
 tests_runner_test_update_LDADD = $(TEST_LIBS)
-tests_runner_test_val_loss_SOURCES = tests/runner/test-val-loss.c tests/tree.c tests/tree.h
+tests_runner_test_val_loss_SOURCES = tests/runner/test-val-loss.c tests/small-model.h tests/tree.c tests/tree.h
 tests_runner_test_val_loss_LDADD = $(TEST_LIBS)
 tests_runner_test_workflow_SOURCES = tests/runner/test-workflow.c $(FAKE_TASK)
 tests_runner_test_workflow_LDADD = $(TEST_LIBS)

@@ -6,6 +6,7 @@
 #include "runner/job.h"
 #include "runner/random-batch.h"
 #include "tests/runner/chrome-trace.h"
+#include "tests/small-model.h"
 #include "tests/tree.h"
 
 #include <runner/engine.h>
@@ -24,13 +25,7 @@ typedef struct
 static void
 fixture_open (Fixture *f)
 {
-  static const char *const overrides[] = { "threads=1",
-                                           "classes=[circle, square, triangle]",
-                                           "model.backbone.base_channels=16",
-                                           "model.neck.in_channels=[16, 32, 64, 128]",
-                                           "model.neck.out_channels=16",
-                                           "model.bbox_head.in_channels=16",
-                                           "model.bbox_head.feat_channels=16",
+  static const char *const overrides[] = { "threads=1", "classes=[circle, square, triangle]", SMALL_MODEL,
                                            NULL };
   g_autoptr (GError) error = NULL;
   g_autofree char *path = g_test_build_filename (G_TEST_DIST, "configs", "retinanet_shapes.yaml", NULL);

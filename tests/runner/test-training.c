@@ -12,6 +12,7 @@
 #include "runner/hook-list.h"
 #include "runner/train.h"
 #include "tests/runner/fake-task.h"
+#include "tests/small-model.h"
 #include "tests/tree.h"
 
 #include <glib/gstdio.h>
@@ -63,11 +64,7 @@ load_config (const char *data, const char *work_dir, const char *const *more)
                                 dir,
                                 "x_size=[96, 64]",
                                 "threads=1",
-                                "model.backbone.base_channels=16",
-                                "model.neck.in_channels=[16, 32, 64, 128]",
-                                "model.neck.out_channels=16",
-                                "model.bbox_head.in_channels=16",
-                                "model.bbox_head.feat_channels=16",
+                                SMALL_MODEL,
                                 "optimizer.lr=0.001",
                                 "data.samples_per_gpu=2",
                                 "data.workers_per_gpu=2",

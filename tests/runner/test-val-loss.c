@@ -8,6 +8,7 @@
 #include "runner/hook-list.h"
 #include "runner/train.h"
 #include "tests/tree.h"
+#include "tests/small-model.h"
 
 #include <glib/gstdio.h>
 #include <math.h>
@@ -69,13 +70,9 @@ load_config (const char *work_dir, const char *const *more)
                                 dir,
                                 "x_size=[96, 64]",
                                 "threads=1",
-                                "model.backbone.base_channels=16",
+                                SMALL_MODEL,
                                 "model.backbone.norm_eval=false",
                                 "model.backbone.frozen_stages=-1",
-                                "model.neck.in_channels=[16, 32, 64, 128]",
-                                "model.neck.out_channels=16",
-                                "model.bbox_head.in_channels=16",
-                                "model.bbox_head.feat_channels=16",
                                 "optimizer.lr=0.001",
                                 "data.samples_per_gpu=2",
                                 "data.workers_per_gpu=1",
