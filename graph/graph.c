@@ -27,7 +27,7 @@ rn_graph_new (RnMode mode, RnParamSet *params)
   graph->params = params;
   graph->values = g_ptr_array_new_with_free_func (value_free);
   graph->ops = g_ptr_array_new_with_free_func (op_free);
-  graph->group = graph->block = -1;
+  graph->group = graph->stage = graph->block = -1;
   graph->scope = g_string_new (NULL);
   graph->scope_marks = g_array_new (FALSE, FALSE, sizeof (gsize));
   graph->param_values = g_array_new (FALSE, FALSE, sizeof (RnValueId));
@@ -160,7 +160,9 @@ rn_graph_insert_op (RnGraph *graph, int position, RnOp op, const char *scope)
   o->op = op;
   o->scope = g_strdup (scope);
   o->group = graph->group;
+  o->stage = graph->stage;
   o->block = graph->block;
+  o->phase = graph->phase;
   for (int s = 0; s < RN_OP_MAX_IN; s++)
     o->in[s] = RN_NO_VALUE;
   for (int s = 0; s < RN_OP_MAX_OUT; s++)

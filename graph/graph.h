@@ -3,8 +3,8 @@
  * no device.
  *
  * Models write the forward part with the rn_conv2d, rn_relu, ... functions. Passes (passes.h) turn it into
- * the step: the list then holds the forward ops, [0, turn), and the backward ops, [turn, n). The planner
- * (plan.h) gives every value its place.
+ * the step: the list then holds the forward program, [0, turn), and the backward program, [turn, n). The
+ * planner (plan.h) gives every value its place.
  */
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
@@ -30,11 +30,19 @@ typedef enum
   RN_VALUE_GRADIENT,   /* made by a backward op, or by a loss that writes its own gradient */
 } RnValueKind;
 
+/* Where a value lies: an arena of its own each. */
+typedef enum
+{
+  RN_SPACE_DEVICE,
+  RN_SPACE_HOST, /* pinned where the device knows the difference */
+} RnSpace;
+
 typedef struct
 {
   char *name; /* module path of its op, "backbone.layer1.0.conv1", or "d:" and that for gradients */
   RnTensorDesc desc;
   RnValueKind kind;
+  RnSpace space;
   int param;              /* index in the parameter set, for PARAM to EMA, else -1 */
   int state;              /* number of the array, for STATE */
   gboolean requires_grad; /* set by rn_pass_freeze: a gradient of this value is needed */
@@ -43,14 +51,26 @@ typedef struct
   gboolean is_kept;       /* read by the host after the forward ops: stays alive to the first backward op */
 } RnValue;
 
+/* Why an op is in the list. */
+typedef enum
+{
+  RN_PHASE_FORWARD,
+  RN_PHASE_RECOMPUTE, /* a forward op once more, for the backward part */
+  RN_PHASE_BACKWARD,
+  RN_PHASE_UPDATE, /* the optimizer's, in the backward part */
+  RN_PHASE_MOVE,   /* to or from host memory */
+} RnPhase;
+
 typedef struct
 {
   RnOp op;
   RnOpArgs args;
+  RnPhase phase;
   char *scope; /* module path, as in checkpoint names */
   int group; /* head ops of one level and branch share a number >= 0, in summation order (P3 class, P3 box, P4
                 class, ...); trunk: -1 */
-  int block; /* residual blocks of the backbone are numbered 0, 1, ...; other ops: -1 */
+  int stage,
+      block; /* of the backbone: its stages and residual blocks are numbered 0, 1, ...; other ops: -1 */
   RnValueId in[RN_OP_MAX_IN];
   RnValueId out[RN_OP_MAX_OUT];
 } RnGraphOp;
@@ -65,15 +85,17 @@ typedef enum
 typedef struct
 {
   RnMode mode;
-  RnParamSet *params;   /* lent */
-  GPtrArray *values;    /* of RnValue, owned */
-  GPtrArray *ops;       /* of RnGraphOp, owned, in execution order */
-  int turn;             /* number of forward ops; equal to ops->len until rn_pass_gradient */
-  int group, block;     /* given to the ops that are added next */
-  GString *scope;       /* given to the ops that are added next: see rn_graph_push_scope */
-  GArray *scope_marks;  /* of gsize: length of scope before each push */
-  GArray *param_values; /* of RnValueId: the value of each parameter of the set, or RN_NO_VALUE */
-  char *fault;          /* the first fault, or NULL; rn_graph_finish_forward and rn_graph_check report it */
+  RnParamSet *params; /* lent */
+  GPtrArray *values;  /* of RnValue, owned */
+  GPtrArray *ops;     /* of RnGraphOp, owned, in execution order */
+  int turn; /* where the backward program begins; equal to ops->len until rn_pass_gradient. With a depth-first
+               head the forward program has backward ops too: see phase */
+  int group, stage, block; /* given to the ops that are added next */
+  RnPhase phase;           /* likewise */
+  GString *scope;          /* given to the ops that are added next: see rn_graph_push_scope */
+  GArray *scope_marks;     /* of gsize: length of scope before each push */
+  GArray *param_values;    /* of RnValueId: the value of each parameter of the set, or RN_NO_VALUE */
+  char *fault; /* the first fault, or NULL; rn_graph_finish_forward and rn_graph_check report it */
 } RnGraph;
 
 RnGraph *rn_graph_new (RnMode mode, RnParamSet *params);
@@ -165,7 +187,8 @@ RnValueId rn_graph_add_value (RnGraph *graph, const char *name, RnTensorDesc des
 RnValueId rn_graph_param_value (RnGraph *graph, int param);
 /* Notes a fault if it is the first one. */
 void rn_graph_set_fault (RnGraph *graph, const char *format, ...) G_GNUC_PRINTF (2, 3);
-/* A zeroed op, all slots RN_NO_VALUE, appended; scope copied, group and block from the graph. turn stays. */
+/* A zeroed op, all slots RN_NO_VALUE, appended; scope copied; group, stage, block and phase from the graph.
+ * turn stays. */
 RnGraphOp *rn_graph_append_op (RnGraph *graph, RnOp op, const char *scope);
 /* The same before op @position; in front of turn it becomes a forward op. */
 RnGraphOp *rn_graph_insert_op (RnGraph *graph, int position, RnOp op, const char *scope);

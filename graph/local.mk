@@ -5,7 +5,10 @@ librunner_internal_la_SOURCES += \
   graph/check.c \
   graph/executor.c graph/executor.h \
   graph/graph.c graph/graph.h \
+  graph/memory-options.h \
   graph/params.c graph/params.h \
+  graph/pass-amp.c \
+  graph/pass-depth-first.c \
   graph/pass-fold-bn.c \
   graph/pass-freeze.c \
   graph/pass-fuse-backward.c \
@@ -13,6 +16,9 @@ librunner_internal_la_SOURCES += \
   graph/pass-gradient.c \
   graph/pass-keep.c \
   graph/pass-layout.c \
+  graph/pass-offload.c \
+  graph/pass-recompute.c \
+  graph/pass-update.c \
   graph/passes.c graph/passes.h \
   graph/placement.c \
   graph/plan.c graph/plan.h \

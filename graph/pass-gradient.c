@@ -33,6 +33,7 @@ static RnGraphOp *
 append (Backward *b, RnOp kind)
 {
   b->graph->group = b->op->group;
+  b->graph->stage = b->op->stage;
   b->graph->block = b->op->block;
   return rn_graph_append_op (b->graph, kind, b->op->scope);
 }
@@ -328,13 +329,16 @@ visit (Backward *b, int i)
 void
 rn_pass_gradient (RnGraph *graph)
 {
-  int group = graph->group, block = graph->block;
+  int group = graph->group, stage = graph->stage, block = graph->block;
   g_autoptr (GArray) order = backward_order (graph);
   g_autofree gboolean *closed =
       g_new0 (gboolean, graph->values->len); /* of the forward part: no other value gets contributions */
   Backward b = { .graph = graph, .closed = closed };
+  graph->phase = RN_PHASE_BACKWARD;
   for (guint k = 0; k < order->len; k++)
     visit (&b, g_array_index (order, Place, k).index);
   graph->group = group;
+  graph->stage = stage;
   graph->block = block;
+  graph->phase = RN_PHASE_FORWARD;
 }

@@ -31,6 +31,33 @@ apply (const Run *run, const char *pass, void (*transform) (RnGraph *graph))
   return done (run, pass);
 }
 
+/* What the plain step is changed to, in order. */
+static gboolean
+save_memory (const Run *run, const RnPassOptions *options)
+{
+  const RnRecomputeOptions *recompute = &options->recompute;
+
+  if (recompute->backbone.form != RN_CP_NONE || recompute->head.form != RN_CP_NONE || recompute->bn_relu
+      || recompute->frozen)
+    {
+      rn_pass_recompute (run->graph, recompute);
+      if (!done (run, "recompute"))
+        return FALSE;
+    }
+  if (options->head == RN_HEAD_DEPTH_FIRST && !apply (run, "depth_first", rn_pass_depth_first))
+    return FALSE;
+  if (options->update != NULL)
+    {
+      rn_pass_update (run->graph, options->update);
+      if (!done (run, "update"))
+        return FALSE;
+    }
+  if (options->offload.form == RN_OFFLOAD_NONE)
+    return TRUE;
+  rn_pass_offload (run->graph, &options->offload);
+  return done (run, "offload");
+}
+
 gboolean
 rn_passes_run (RnGraph *graph, const RnPassOptions *options, RnPassTrace trace, gpointer user_data,
                GError **error)
@@ -44,6 +71,12 @@ rn_passes_run (RnGraph *graph, const RnPassOptions *options, RnPassTrace trace, 
     return FALSE;
   if (!apply (&run, "fuse", rn_pass_fuse))
     return FALSE;
+  if (options->amp.level != RN_AMP_O0)
+    {
+      rn_pass_amp (graph, &options->amp);
+      if (!done (&run, "amp"))
+        return FALSE;
+    }
   if (training && options->keep != NULL)
     {
       rn_pass_keep (graph, options->keep);
@@ -51,8 +84,8 @@ rn_passes_run (RnGraph *graph, const RnPassOptions *options, RnPassTrace trace, 
         return FALSE;
     }
   if (training
-      && !(apply (&run, "gradient", rn_pass_gradient)
-           && apply (&run, "fuse_backward", rn_pass_fuse_backward)))
+      && !(apply (&run, "gradient", rn_pass_gradient) && apply (&run, "fuse_backward", rn_pass_fuse_backward)
+           && save_memory (&run, options)))
     return FALSE;
   rn_pass_layout (graph, options->cblk);
   return done (&run, "layout");

@@ -1,12 +1,16 @@
 /*
- * passes.h: from a forward graph to a step, one file a pass. Order: freeze, fold_bn, fuse, keep, gradient,
- * fuse_backward, layout. Each leaves a graph that rn_graph_check accepts. Fusion comes before the gradient,
- * so that the backward part never needs a value that fusion removed.
+ * passes.h: from a forward graph to a step, one file a pass. Order: freeze, fold_bn, fuse, amp, keep,
+ * gradient, fuse_backward, recompute, depth_first, update, offload, layout. Each leaves a graph that
+ * rn_graph_check accepts. Fusion comes before the gradient, so that the backward part never needs a value
+ * that fusion removed. What saves memory comes after it: a schedule is the same list with ops added or moved,
+ * and the planner sees from the list alone what must be kept.
  */
 #ifndef GRAPH_PASSES_H
 #define GRAPH_PASSES_H
 
 #include "graph/graph.h"
+#include "graph/memory-options.h"
+#include "graph/update-graph.h"
 
 G_BEGIN_DECLS
 
@@ -16,6 +20,12 @@ typedef struct
   gboolean inplace; /* outputs may take the storage of an input that nobody reads later; for the planner */
   int64_t cblk;     /* channel block of activations; the device's wish */
   const char *const *keep; /* (nullable) modules, NULL-ended, lent: for rn_pass_keep, while training */
+  RnAmpOptions amp;
+  /* While training: */
+  RnRecomputeOptions recompute;
+  RnHeadOrder head;
+  const RnUpdateSpec *update; /* (nullable) lent: in the backward program */
+  RnOffloadOptions offload;
 } RnPassOptions;
 
 /* Sets requires_grad: parameters that train, and every activation that one of them can reach. A frozen prefix
@@ -25,6 +35,8 @@ void rn_pass_freeze (RnGraph *graph);
 void rn_pass_fold_bn (RnGraph *graph);
 /* conv (+ add) (+ ReLU), batch norm + ReLU, add + ReLU: one op each. */
 void rn_pass_fuse (RnGraph *graph);
+/* Half precision: element types of activations, and casts where two meet. */
+void rn_pass_amp (RnGraph *graph, const RnAmpOptions *options);
 /*
  * The outputs of these modules (NULL-ended; those that the graph does not have are passed over) stay readable
  * when the forward ops have run.
@@ -45,6 +57,21 @@ char **rn_graph_module_names (const RnGraph *graph);
 void rn_pass_gradient (RnGraph *graph);
 /* add followed by ReLU mask, upsample gradient followed by add: one op each. */
 void rn_pass_fuse_backward (RnGraph *graph);
+/*
+ * Outputs that only the backward part needs late are dropped and computed again in front of the first op that
+ * reads them. Statistics of batch norms are not updated twice. A part of @options that finds nothing to do is
+ * a fault.
+ */
+void rn_pass_recompute (RnGraph *graph, const RnRecomputeOptions *options);
+/* Groups of the head, one after the other, forward and backward, all in the forward program. */
+void rn_pass_depth_first (RnGraph *graph);
+/*
+ * The gradients of parameters become values of the arena, and the optimizer's op of a parameter stands behind
+ * the last op that needs its gradient or its old value, in the backward program. Adds the input "hyper".
+ */
+void rn_pass_update (RnGraph *graph, const RnUpdateSpec *spec);
+/* Values that are idle for long go to host memory and come back. */
+void rn_pass_offload (RnGraph *graph, const RnOffloadOptions *options);
 /* Sets cblk of all activations and gradients of rank 4 (inputs stay NCHW). */
 void rn_pass_layout (RnGraph *graph, int64_t cblk);
 

@@ -70,23 +70,41 @@ step_args (const RnUpdateRule *rule, const RnParamUpdate *update)
                                .decoupled = rule->decoupled } };
 }
 
-static void
-add_step (RnGraph *graph, const RnUpdateRule *rule, const RnParamUpdate *update, RnValueId hyper, int i)
+int
+rn_update_insert_step (RnGraph *graph, int position, const RnUpdateSpec *spec, int param, RnValueId grad,
+                       RnValueId hyper)
 {
-  const char *scope = rn_param_set_get (graph->params, i)->name, *names[RN_PARAM_MAX_STATES];
+  static const RnParamUpdate plain = { 0, 1 };
+  const RnUpdateRule *rule = &spec->rule;
+  const char *scope = rn_param_set_get (graph->params, param)->name, *names[RN_PARAM_MAX_STATES];
   int n_states = rn_update_rule_states (rule, names);
-  RnGraphOp *op = rn_graph_append_op (graph, rule->kind == RN_UPDATE_SGD ? RN_OP_SGD : RN_OP_ADAM, scope);
+  RnGraphOp *op =
+      rn_graph_insert_op (graph, position, rule->kind == RN_UPDATE_SGD ? RN_OP_SGD : RN_OP_ADAM, scope);
 
-  op->args = step_args (rule, update);
-  op->in[RN_SGD_GRAD] = rn_graph_add_value (graph, scope, flat (graph, i), RN_VALUE_PARAM_GRAD, i);
+  op->phase = RN_PHASE_UPDATE;
+  op->args = step_args (rule, spec->updates != NULL ? &spec->updates[param] : &plain);
+  op->in[RN_SGD_GRAD] = grad;
   op->in[RN_SGD_HYPER] = hyper;
-  op->out[RN_SGD_PARAM] = rn_graph_add_value (graph, scope, flat (graph, i), RN_VALUE_PARAM, i);
+  op->out[RN_SGD_PARAM] = rn_graph_add_value (graph, scope, flat (graph, param), RN_VALUE_PARAM, param);
   for (int k = 0; k < n_states; k++)
     {
-      RnValueId state = rn_graph_add_value (graph, scope, flat (graph, i), RN_VALUE_STATE, i);
+      RnValueId state = rn_graph_add_value (graph, scope, flat (graph, param), RN_VALUE_STATE, param);
       rn_graph_value (graph, state)->state = k;
       op->out[1 + k] = state;
     }
+  return 1;
+}
+
+static void
+add_steps (RnGraph *graph, const RnUpdateSpec *spec, RnValueId hyper)
+{
+  for (int i = 0; i < rn_param_set_size (graph->params); i++)
+    if (rn_param_set_get (graph->params, i)->trainable)
+      {
+        RnValueId grad = rn_graph_add_value (graph, rn_param_set_get (graph->params, i)->name,
+                                             flat (graph, i), RN_VALUE_PARAM_GRAD, i);
+        rn_update_insert_step (graph, (int) graph->ops->len, spec, i, grad, hyper);
+      }
 }
 
 static void
@@ -118,7 +136,6 @@ add_swap (RnGraph *graph)
 RnGraph *
 rn_update_graph_new (RnParamSet *params, const RnUpdateSpec *spec, RnUpdateParts *parts)
 {
-  static const RnParamUpdate plain = { 0, 1 };
   RnGraph *graph = rn_graph_new (RN_MODE_TRAIN, params);
   RnValueId hyper = rn_graph_input (
       graph, "hyper", rn_desc_vector (RN_F32, RN_HYPER_COUNT + (gint64) spec->n_groups * RN_GROUP_COUNT));
@@ -126,9 +143,7 @@ rn_update_graph_new (RnParamSet *params, const RnUpdateSpec *spec, RnUpdateParts
 
   add_stats (graph);
   at.step = (int) graph->ops->len;
-  for (int i = 0; i < rn_param_set_size (params); i++)
-    if (rn_param_set_get (params, i)->trainable)
-      add_step (graph, &spec->rule, spec->updates != NULL ? &spec->updates[i] : &plain, hyper, i);
+  add_steps (graph, spec, hyper);
   at.ema = (int) graph->ops->len;
   if (spec->ema)
     add_means (graph);

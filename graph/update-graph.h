@@ -45,6 +45,13 @@ typedef struct
   gboolean ema;                 /* keep a running mean */
 } RnUpdateSpec;
 
+/*
+ * Inserts the optimizer's ops of parameter @param at @position; @grad: its gradient, @hyper: the hyper
+ * vector. Returns the number of ops.
+ */
+int rn_update_insert_step (RnGraph *graph, int position, const RnUpdateSpec *spec, int param, RnValueId grad,
+                           RnValueId hyper);
+
 /* Where the parts of the program begin. Statistics are op 0. */
 typedef struct
 {

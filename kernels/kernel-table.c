@@ -27,6 +27,8 @@ static const RnKernel *const table[] = {
   &rn_cpu_upsample_fwd,
   &rn_cpu_upsample_bwd,
   &rn_cpu_reorder,
+  &rn_cpu_copy,
+  &rn_cpu_zero,
   &rn_cpu_focal_loss,
   &rn_cpu_box_loss,
   &rn_cpu_topk,

@@ -1,7 +1,7 @@
 librunner_internal_la_SOURCES += \
   kernels/ops.def kernels/op.h kernels/op.c kernels/op-check.c kernels/op-cost.c \
   kernels/device.h kernels/device.c kernels/kernel-table.h kernels/kernel-table.c \
-  kernels/host-memory.h kernels/host-memory.c kernels/topk-key.h
+  kernels/half.h kernels/half.c kernels/host-memory.h kernels/host-memory.c kernels/topk-key.h
 
 # Plain C, the oracle.
 librunner_internal_la_SOURCES += \

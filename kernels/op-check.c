@@ -320,6 +320,18 @@ check_reorder (const RnOpCall *call)
 }
 
 static Check
+check_copy (const RnOpCall *call)
+{
+  return rn_desc_equal (&call->in[0], &call->out[0]) ? NULL : "source and destination differ";
+}
+
+static Check
+check_zero (const RnOpCall *call)
+{
+  return NULL;
+}
+
+static Check
 check_scalar_inputs (const RnOpCall *call, guint mask)
 {
   for (int i = 0; i < RN_OP_MAX_IN; i++)
@@ -500,6 +512,8 @@ static Check (*const checks[]) (const RnOpCall *) = {
   [RN_OP_UPSAMPLE_FWD] = check_upsample,
   [RN_OP_UPSAMPLE_BWD] = check_upsample,
   [RN_OP_REORDER] = check_reorder,
+  [RN_OP_COPY] = check_copy,
+  [RN_OP_ZERO] = check_zero,
   [RN_OP_FOCAL_LOSS] = check_focal_loss,
   [RN_OP_BOX_LOSS] = check_box_loss,
   [RN_OP_TOPK] = check_topk,

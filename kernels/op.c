@@ -99,6 +99,8 @@ static const OpSlots slots[] = {
     .alias = { BIT (RN_UPSAMPLE_ADDEND) },
   },
   [RN_OP_REORDER] = { .in = { "src" }, .out = { "dst" } },
+  [RN_OP_COPY] = { .in = { "src" }, .out = { "dst" } },
+  [RN_OP_ZERO] = { .out = { "dst" } },
   [RN_OP_FOCAL_LOSS] = {
     .in = { "logits", "labels", "avg", "grad_scale" },
     .out = { "loss", "diff" },

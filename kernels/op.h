@@ -2,6 +2,10 @@
  * op.h: the op schema: which ops exist, their arguments, their tensors, and what all backends share: checks,
  * shapes, aliasing, cost.
  *
+ * Activations and their gradients are F32, F16 or BF16; the arithmetic is always F32 (sums of many elements:
+ * double, or F32 in a fixed tree), and a result is rounded once, to nearest even. Parameters, statistics and
+ * losses are F32.
+ *
  * A call is described once, at plan time, by an RnOpCall. Tensors are named by slot; a slot that the call
  * does not use is absent. "acc" marks outputs that a kernel adds to instead of overwriting: the caller zeroes
  * them at the start of an accumulation window.
@@ -173,6 +177,9 @@ enum
   RN_UPSAMPLE_ADDEND,
   RN_UPSAMPLE_IN_COUNT
 };
+
+/* REORDER: dst = src in another channel block or another element type. COPY: the same bytes, between any two
+ * of the memories of a device. ZERO: dst = 0. */
 
 /*
  * Sigmoid focal loss over one level and its gradient (Lin et al. 2017, arXiv 1708.02002, eq. 5; stable form).
@@ -355,6 +362,9 @@ typedef struct
   int groups;
   gboolean relu;
   float eps; /* of the folded batch norm */
+  /* RN_F16, RN_BF16: the operands of the multiplications are rounded to it, weights after they were folded;
+   * sums are F32. A tensor may be stored as F32 all the same. */
+  RnDType compute;
 } RnConvArgs;
 
 typedef struct

@@ -13,6 +13,7 @@
 #include "boxes/anchors.h"
 #include "boxes/coder.h"
 #include "graph/graph.h"
+#include "models/part-memory.h"
 #include "runner/base/registry.h"
 
 G_BEGIN_DECLS
@@ -22,6 +23,7 @@ typedef struct
 {
   RnComponent component;
   void (*clear) (gpointer self); /* frees what setup made; may be NULL */
+  gsize memory_offset;           /* of an RnPartMemory in the struct of the keys; 0: none */
 } RnPartDesc;
 
 typedef struct
@@ -50,7 +52,7 @@ typedef struct
 typedef struct
 {
   RnPartDesc part;
-  gboolean (*setup) (gpointer self, const RnNode *config, RnFeatures *out, GError **error);
+  gboolean (*setup) (gpointer self, const RnNode *config, RnFeatures *out, RnCpOptions *cp, GError **error);
   void (*write) (gconstpointer self, RnGraph *graph, RnValueId image, RnValueId *out);
   gboolean (*has_frozen_stages) (gconstpointer self);
   const char *(*pretrained) (gconstpointer self); /* see rn_model_pretrained */
@@ -83,7 +85,7 @@ typedef struct
   RnPartDesc part;
   /* @num_classes: of the data set, or 0 */
   gboolean (*setup) (gpointer self, const RnNode *config, const RnFeatures *in, int num_classes,
-                     RnHeadOutputs *out, GError **error);
+                     RnHeadOutputs *out, RnCpOptions *cp, GError **error);
   /* With losses: @sizes are the levels' heights and widths. */
   void (*write_losses) (gconstpointer self, RnGraph *graph, const RnValueId *in, const int (*sizes)[2],
                         const RnLossInputs *inputs);

@@ -17,6 +17,7 @@ struct _RnModel
   RnHeadOutputs head;
   RnMaxIoUAssigner assigner;
   RnTestConfig test;
+  RnModelMemory memory;
   gboolean has_frozen_stages;
   const char *pretrained; /* lent by the detector or the backbone, or NULL */
 };

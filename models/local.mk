@@ -5,6 +5,7 @@ librunner_internal_la_SOURCES += \
   models/init.h \
   models/model.c models/model.h \
   models/norm.c models/norm.h \
+  models/part-memory.c models/part-memory.h \
   models/pretrained.c \
   models/register.c \
   models/backbones/resnet.c models/backbones/resnet.h \

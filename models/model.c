@@ -105,6 +105,12 @@ rn_model_has_frozen_stages (const RnModel *model)
   return model->has_frozen_stages;
 }
 
+const RnModelMemory *
+rn_model_memory (const RnModel *model)
+{
+  return &model->memory;
+}
+
 const RnAnchorGenerator *
 rn_model_anchors (const RnModel *model)
 {

@@ -11,6 +11,7 @@
 #include "boxes/assign.h"
 #include "boxes/coder.h"
 #include "graph/graph.h"
+#include "graph/memory-options.h"
 
 G_BEGIN_DECLS
 
@@ -45,6 +46,16 @@ const char *rn_model_pretrained (const RnModel *model);
 /* TRUE when frozen_stages >= 0 freezes layers that would otherwise be random: training then needs loaded
  * weights. */
 gboolean rn_model_has_frozen_stages (const RnModel *model);
+
+#define RN_MODEL_MAX_PARTS 3
+
+/* What `with_cp` and `fp16_enabled` of the parts ask of the passes. */
+typedef struct
+{
+  RnCpOptions backbone, head;
+  const char *single_modules[RN_MODEL_MAX_PARTS + 1]; /* NULL-ended: those with fp16_enabled: false */
+} RnModelMemory;
+const RnModelMemory *rn_model_memory (const RnModel *model);
 
 /* What targets and detections are made with. Lent. */
 const RnAnchorGenerator *rn_model_anchors (const RnModel *model);

@@ -279,9 +279,20 @@ read_optimizer (const RnJob *job, RnProgramsOptions *options, GError **error)
 RnPassOptions
 rn_job_pass_options (const RnJob *job)
 {
-  return (RnPassOptions){ .fold_frozen_bn = job->config.memory.fold_frozen_bn != RN_FOLD_FALSE,
-                          .inplace = job->config.memory.inplace,
-                          .cblk = job->device->cblk };
+  const RnMemoryConfig *memory = &job->config.memory;
+  const RnModelMemory *model = rn_model_memory (job->model);
+
+  return (RnPassOptions){
+    .fold_frozen_bn = memory->fold_frozen_bn != RN_FOLD_FALSE,
+    .inplace = memory->inplace,
+    .cblk = job->device->cblk,
+    .recompute = { .backbone = model->backbone,
+                   .head = model->head,
+                   .bn_relu = memory->bn_relu,
+                   .frozen = memory->frozen },
+    .head = (RnHeadOrder) memory->head,
+    .offload = memory->offload,
+  };
 }
 
 gboolean

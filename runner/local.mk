@@ -28,6 +28,7 @@ runner/new-hook.lo: runner/new-hook-text.h
 
 librunner_internal_la_SOURCES += runner/auto-scale-lr.c runner/auto-scale-lr.h runner/check.c runner/check.h
 librunner_internal_la_SOURCES += \
+  runner/memory-config.c runner/memory-config.h \
   runner/run-config-hints.c runner/run-config-hints.h runner/run-config.c runner/run-config.h
 librunner_internal_la_SOURCES += \
   runner/image-files.c runner/image-files.h \

@@ -3,7 +3,6 @@
 #include "runner/run-config.h"
 
 #include "runner/base/error.h"
-#include "runner/base/size.h"
 #include "runner/config/schema.h"
 #include "runner/run-config-hints.h"
 #include "runner/workflow.h"
@@ -12,34 +11,11 @@
 
 #define USER_PREFIX "x_"
 
-static const char *const fold_names[] = { "false", "true", "auto", NULL };
-
 #define PART(field, help) RN_KEY (RnRunConfig, field, RN_KEY_NODE, NULL, help, .flags = RN_KEY_NULLABLE)
 #define UNUSED(name_)                                               \
   {                                                                 \
     .name = name_, .type = RN_KEY_UNUSED, .help = "no meaning here" \
   }
-#define REFUSED(field, help) RN_KEY (RnMemoryConfig, field, RN_KEY_NODE, NULL, help, .flags = RN_KEY_NULLABLE)
-
-static const RnKeySpec memory_keys[] = {
-  RN_KEY (RnMemoryConfig, fold_frozen_bn, RN_KEY_ENUM, "auto",
-          "fold batch norms on frozen statistics into their convolutions", .names = fold_names),
-  RN_KEY (RnMemoryConfig, inplace, RN_KEY_BOOL, "true",
-          "let an op write over an input that nobody reads later"),
-  RN_KEY (RnMemoryConfig, workspace_limit, RN_KEY_NODE, "null",
-          "most scratch memory of one op, such as 64MiB or a number of bytes; an op that needs more takes a "
-          "slower kernel",
-          .flags = RN_KEY_NULLABLE),
-  RN_KEY (RnMemoryConfig, plan_cache, RN_KEY_INT, "8", "plans kept, one per batch shape", .min = 1,
-          .max = 1024),
-  REFUSED (recompute, "not in this release"),
-  REFUSED (budget, "not in this release"),
-  REFUSED (head, "not in this release"),
-  REFUSED (momentum, "not in this release"),
-  REFUSED (update, "not in this release"),
-  REFUSED (offload, "not in this release"),
-  RN_KEY_END,
-};
 
 static const RnKeySpec backend_keys[] = {
   RN_KEY (RnBackendConfig, prefer, RN_KEY_STRING_LIST, "null", "kernels to take first, by pattern",
@@ -94,7 +70,7 @@ static const RnKeySpec run_keys[] = {
   { .name = "memory",
     .type = RN_KEY_MAP,
     .offset = G_STRUCT_OFFSET (RnRunConfig, memory),
-    .keys = memory_keys,
+    .keys = rn_memory_keys,
     .help = "memory strategies" },
   { .name = "backend",
     .type = RN_KEY_MAP,
@@ -106,7 +82,7 @@ static const RnKeySpec run_keys[] = {
     .offset = G_STRUCT_OFFSET (RnRunConfig, resume),
     .keys = resume_keys,
     .help = "what a resumed run may change" },
-  PART (fp16, "not in this release"),
+  PART (fp16, "half precision: loss_scale, opt_level, dtype"),
   PART (plugins, "list of shared objects with hooks of your own: names or paths"),
   PART (auto_scale_lr, "enable, base_batch_size: optimizer.lr for another batch size"),
   UNUSED ("auto_resume"),
@@ -123,63 +99,6 @@ static const RnKeySpec run_keys[] = {
   UNUSED ("total_epochs"),
   RN_KEY_END,
 };
-
-/* Keys that other releases or MMDetection honour. Saying what works instead is better than ignoring a line
- * that somebody relies on. */
-static const struct
-{
-  const char *path;
-  const char *instead;
-} refused[] = {
-  { "fp16",
-    "`optimizer_config: {type: Fp16OptimizerHook, loss_scale: 512.}` scales the loss, in single precision; a "
-    "batch of one (`data.samples_per_gpu: 1`) halves the activations too" },
-  { "model.backbone.with_cp",
-    "`with_cp: false`; a batch of one (`data.samples_per_gpu: 1`) halves the activations" },
-  { "memory.recompute", "`memory.fold_frozen_bn: auto`, or a batch of one (`data.samples_per_gpu: 1`)" },
-  { "memory.budget",
-    "`runner plan` to see what a run needs, and a batch of one (`data.samples_per_gpu: 1`)" },
-  { "memory.head", "`memory.head: null`, or a batch of one (`data.samples_per_gpu: 1`)" },
-  { "memory.momentum", "`memory.momentum: null`" },
-  { "memory.update", "`memory.update: null`" },
-  { "memory.offload", "`memory.offload: null`, or a batch of one (`data.samples_per_gpu: 1`)" },
-};
-
-/* Does the value ask for nothing? */
-static gboolean
-is_neutral (const RnNode *node)
-{
-  if (node == NULL)
-    return TRUE;
-  switch (rn_node_kind (node))
-    {
-    case RN_NODE_NULL:
-      return TRUE;
-    case RN_NODE_BOOL:
-      return !rn_node_as_bool (node);
-    case RN_NODE_STRING:
-      return g_str_equal (rn_node_as_string (node), "none");
-    case RN_NODE_LIST:
-    case RN_NODE_MAP:
-      return rn_node_size (node) == 0;
-    case RN_NODE_INT:
-    case RN_NODE_FLOAT:
-      break;
-    }
-  return FALSE;
-}
-
-static gboolean
-check_refused (const RnNode *root, GError **error)
-{
-  for (gsize i = 0; i < G_N_ELEMENTS (refused); i++)
-    {
-      const RnNode *node = rn_node_path (root, refused[i].path);
-      if (!is_neutral (node))
-        return rn_node_error (node, error, "not in this release; what works instead: %s", refused[i].instead);
-    }
-  return TRUE;
-}
 
 static gboolean
 check_workflow (const RnNode *node, GError **error)
@@ -205,25 +124,6 @@ check_device (const RnNode *root, const char *device, GError **error)
   return FALSE;
 }
 
-static gboolean
-read_workspace_limit (RnMemoryConfig *memory, GError **error)
-{
-  const RnNode *node = memory->workspace_limit;
-  g_autoptr (GError) local = NULL;
-  guint64 bytes = 0;
-
-  if (node == NULL)
-    return TRUE;
-  if (rn_node_kind (node) == RN_NODE_INT && rn_node_as_int (node) > 0)
-    bytes = (guint64) rn_node_as_int (node);
-  else if (rn_node_kind (node) != RN_NODE_STRING)
-    return rn_node_error (node, error, "needs a size, such as 64MiB or a number of bytes above 0");
-  else if (!rn_size_parse (rn_node_as_string (node), &bytes, &local))
-    return rn_node_error (node, error, "%s", local->message);
-  memory->workspace_bytes = bytes;
-  return TRUE;
-}
-
 gboolean
 rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error)
 {
@@ -241,8 +141,8 @@ rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error)
       || !rn_run_config_explain_optimizer (rn_node_get (root, "optimizer_config"), error)
       || !rn_keys_parse (run_keys, root, config, (const char *const *) skip->pdata, error))
     return FALSE;
-  if (!check_refused (root, error) || !check_workflow (config->workflow, error)
-      || !check_device (root, config->device, error) || !read_workspace_limit (&config->memory, error))
+  if (!check_workflow (config->workflow, error) || !check_device (root, config->device, error)
+      || !rn_memory_config_read (&config->memory, error))
     {
       rn_run_config_clear (config);
       return FALSE;

@@ -5,27 +5,9 @@
 
 #include <glib.h>
 #include <runner/keys.h>
+#include "runner/memory-config.h"
 
 G_BEGIN_DECLS
-
-typedef enum
-{
-  RN_FOLD_FALSE,
-  RN_FOLD_TRUE,
-  RN_FOLD_AUTO, /* fold wherever the statistics are frozen */
-} RnFold;
-
-/* `memory:`, what decides the size of the arena. */
-typedef struct
-{
-  int fold_frozen_bn; /* RnFold */
-  gboolean inplace;
-  const RnNode *workspace_limit; /* text such as "64MiB" or bytes, for one op's scratch; NULL: no limit */
-  gsize workspace_bytes;         /* the same as a number; 0: no limit */
-  gint64 plan_cache;             /* plans kept, one per batch shape */
-  /* Known, but refused unless null, false or none: see rn_run_config_parse. */
-  const RnNode *recompute, *budget, *head, *momentum, *update, *offload;
-} RnMemoryConfig;
 
 /* `resume:`, what a run that is taken up may change. */
 typedef struct
@@ -49,7 +31,7 @@ typedef struct
   const RnNode *img_norm_cfg, *train_pipeline, *test_pipeline; /* for references only */
   const RnNode *load_from;                                     /* see weights/load-start.h */
   const RnNode *plugins;                                       /* see plugin.h */
-  const RnNode *fp16;                                          /* refused unless neutral */
+  const RnNode *fp16;                                          /* half precision; or NULL */
   const RnNode *auto_scale_lr;                                 /* see auto-scale-lr.h */
   char *data_root;   /* goes in front of relative data paths; or NULL */
   char *work_dir;    /* or NULL */
@@ -69,10 +51,8 @@ typedef struct
  * @config: (out caller-allocates): to be cleared with rn_run_config_clear
  *
  * Checks the keys of the top level and reads the plain ones. Keys of MMDetection that mean nothing here are
- * accepted and said to be unused. Keys that begin with "x_" are the user's own, for references and anchors. A
- * strategy that this release cannot honour is refused, with the line that works instead; its neutral value
- * (null, false, none, an empty list or map) is accepted. No key is required: parts of configurations are
- * valid too.
+ * accepted and said to be unused. Keys that begin with "x_" are the user's own, for references and anchors.
+ * No key is required: parts of configurations are valid too.
  *
  * Errors: RN_CONFIG_ERROR; RN_DEVICE_ERROR_MISSING for a device that is not there. @config is empty then.
  */

@@ -1,6 +1,7 @@
-/* move.c: nearest upsampling with its gradient, and a change of the channel block. */
+/* move.c: nearest upsampling with its gradient, a change of the channel block, copies and zeros. */
 #include "config.h"
 
+#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/planes.h"
 #include "kernels/kernel-table.h"
 
@@ -97,6 +98,22 @@ reorder (RnDevice *device, const RnOpCall *call, gconstpointer state, const void
   return RN_STATUS_OK;
 }
 
+static RnStatus
+copy (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+      void *workspace)
+{
+  rn_parallel_copy (out[0], in[0], rn_desc_bytes (&call->out[0]));
+  return RN_STATUS_OK;
+}
+
+static RnStatus
+zero (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+      void *workspace)
+{
+  rn_parallel_zero (out[0], rn_desc_bytes (&call->out[0]));
+  return RN_STATUS_OK;
+}
+
 #define ROW(OP, fn)                                                                           \
   {                                                                                           \
     .op = RN_OP_##OP, .name = "cpu:" #fn ":openmp", .priority = RN_PRIORITY_OPENMP, .run = fn \
@@ -105,3 +122,5 @@ reorder (RnDevice *device, const RnOpCall *call, gconstpointer state, const void
 const RnKernel rn_cpu_upsample_fwd = ROW (UPSAMPLE_FWD, upsample_fwd);
 const RnKernel rn_cpu_upsample_bwd = ROW (UPSAMPLE_BWD, upsample_bwd);
 const RnKernel rn_cpu_reorder = ROW (REORDER, reorder);
+const RnKernel rn_cpu_copy = ROW (COPY, copy);
+const RnKernel rn_cpu_zero = ROW (ZERO, zero);

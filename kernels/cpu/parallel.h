@@ -43,6 +43,15 @@ rn_parallel_copy (void *dst, const void *src, gsize bytes)
     memcpy ((guint8 *) dst + at, (const guint8 *) src + at, (gsize) MIN (piece, total - at));
 }
 
+static inline void
+rn_parallel_zero (void *dst, gsize bytes)
+{
+  const int64_t piece = RN_CHUNK * (int64_t) sizeof (float), total = (int64_t) bytes;
+#pragma omp parallel for schedule(static)
+  for (int64_t at = 0; at < total; at += piece)
+    memset ((guint8 *) dst + at, 0, (gsize) MIN (piece, total - at));
+}
+
 /*
  * Adds in order, pairs first: the error grows with the depth of the tree, not with its width. Overwrites
  * @partial.

@@ -78,3 +78,22 @@ const RnKernel rn_ref_upsample_bwd = { .op = RN_OP_UPSAMPLE_BWD,
                                        .name = "ref:upsample_bwd",
                                        .run = upsample_bwd };
 const RnKernel rn_ref_reorder = { .op = RN_OP_REORDER, .name = "ref:reorder", .run = reorder };
+
+static RnStatus
+copy (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+      void *workspace)
+{
+  memcpy (out[0], in[0], rn_desc_bytes (&call->out[0]));
+  return RN_STATUS_OK;
+}
+
+static RnStatus
+zero (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
+      void *workspace)
+{
+  memset (out[0], 0, rn_desc_bytes (&call->out[0]));
+  return RN_STATUS_OK;
+}
+
+const RnKernel rn_ref_copy = { .op = RN_OP_COPY, .name = "ref:copy", .run = copy };
+const RnKernel rn_ref_zero = { .op = RN_OP_ZERO, .name = "ref:zero", .run = zero };

@@ -35,8 +35,9 @@ static const char *const styles[] = { [RN_RESNET_PYTORCH] = "pytorch", [RN_RESNE
       RN_KEY (RnResNet, norm_cfg, RN_KEY_NODE, NULL, "{type: BN, requires_grad, eps, momentum}"),            \
       RN_KEY (RnResNet, norm_eval, RN_KEY_BOOL, "true",                                                      \
               "train on running statistics, which then never change"),                                       \
-      RN_KEY (RnResNet, with_cp, RN_KEY_BOOL, "false",                                                       \
-              "recompute blocks in the backward pass (not in this release)"),                                \
+      RN_WITH_CP_KEY (RnResNet, "compute blocks again in backward instead of keeping what is inside them: "  \
+                                "true, sqrt, {segments: N}, {stages: [N, ...]}, {larger_than: SIZE}"),       \
+      RN_FP16_ENABLED_KEY (RnResNet),                                                                        \
       RN_KEY (RnResNet, zero_init_residual, RN_KEY_BOOL, "true",                                             \
               "the last batch norm of each block starts at 0"),                                              \
       RN_KEY (RnResNet, init_cfg, RN_KEY_NODE, "null",                                                       \
@@ -120,13 +121,10 @@ list_outputs (const RnResNet *net, RnFeatures *out)
 }
 
 static gboolean
-setup (gpointer self, const RnNode *config, RnFeatures *out, GError **error)
+setup (gpointer self, const RnNode *config, RnFeatures *out, RnCpOptions *cp, GError **error)
 {
   RnResNet *net = self;
 
-  if (net->with_cp)
-    return rn_node_error (rn_node_blame (config, "with_cp"), error,
-                          "recomputing is not in this release; what works: with_cp: false");
   if (net->frozen_stages > net->num_stages)
     return rn_node_error (rn_node_blame (config, "frozen_stages"), error,
                           "frozen_stages is %" G_GINT64_FORMAT ", but num_stages is %" G_GINT64_FORMAT,
@@ -147,15 +145,16 @@ setup (gpointer self, const RnNode *config, RnFeatures *out, GError **error)
   if (net->pretrained) /* as in MMDetection, where nothing else is drawn then */
     net->zero_init_residual = FALSE;
   list_outputs (net, out);
-  return TRUE;
+  return rn_with_cp_read (net->memory.with_cp, (int) (net->num_stages - MAX (net->frozen_stages, 0)), cp,
+                          error);
 }
 
 static gboolean
-setup_v1d (gpointer self, const RnNode *config, RnFeatures *out, GError **error)
+setup_v1d (gpointer self, const RnNode *config, RnFeatures *out, RnCpOptions *cp, GError **error)
 {
   RnResNet *net = self;
   net->deep_stem = net->avg_down = TRUE;
-  return setup (self, config, out, error);
+  return setup (self, config, out, cp, error);
 }
 
 static void
@@ -186,13 +185,14 @@ write_ops (gconstpointer self, RnGraph *graph, RnValueId image, RnValueId *out)
             .frozen = stage < net->frozen_stages,
           };
           block.downsample = block.stride != 1 || in_channels != out_channels;
+          graph->stage = stage;
           graph->block = number++;
           rn_graph_push_scope (graph, "layer%d.%d", stage + 1, i);
           x = rn_resnet_write_block (net, graph, x, &block);
           rn_graph_pop_scope (graph);
           in_channels = out_channels;
         }
-      graph->block = -1;
+      graph->stage = graph->block = -1;
       if (n_out < (int) net->out_indices->len && item (net->out_indices, n_out) == stage)
         out[n_out++] = x;
     }
@@ -211,7 +211,9 @@ pretrained (gconstpointer self)
 }
 
 const RnBackboneDesc rn_resnet_desc = {
-  .part = { { "ResNet", "deep residual network (He et al. 2016)", sizeof (RnResNet), resnet_keys }, clear },
+  .part = { { "ResNet", "deep residual network (He et al. 2016)", sizeof (RnResNet), resnet_keys },
+            clear,
+            G_STRUCT_OFFSET (RnResNet, memory) },
   .setup = setup,
   .write = write_ops,
   .has_frozen_stages = has_frozen_stages,
@@ -221,7 +223,8 @@ const RnBackboneDesc rn_resnet_desc = {
 const RnBackboneDesc rn_resnet_v1d_desc = {
   .part = { { "ResNetV1d", "ResNet with deep stem and average pooling in the identity paths (He et al. 2019)",
               sizeof (RnResNet), resnet_v1d_keys },
-            clear },
+            clear,
+            G_STRUCT_OFFSET (RnResNet, memory) },
   .setup = setup_v1d,
   .write = write_ops,
   .has_frozen_stages = has_frozen_stages,

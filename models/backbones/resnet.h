@@ -29,8 +29,9 @@ typedef struct
   gint64 depth, num_stages, stem_channels, base_channels, frozen_stages;
   GArray *strides, *dilations, *out_indices;
   int style; /* RnResNetStyle */
-  gboolean deep_stem, avg_down, norm_eval, with_cp, zero_init_residual;
+  gboolean deep_stem, avg_down, norm_eval, zero_init_residual;
   const RnNode *norm_cfg, *init_cfg; /* not used after setup */
+  RnPartMemory memory;
 
   /* from the keys */
   const RnResNetShape *shape;

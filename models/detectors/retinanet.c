@@ -76,6 +76,29 @@ static const RnKeySpec keys[] = {
   RN_KEY_END,
 };
 
+/* The parts with fp16_enabled: false, by the scopes that write_ops gives them. */
+static void
+list_single_modules (const RnRetinaNet *net, RnModelMemory *memory)
+{
+  const struct
+  {
+    const RnPart *part;
+    const char *scope;
+  } parts[] = { { &net->backbone_part, "backbone" },
+                { &net->neck_part, "neck" },
+                { &net->head_part, "bbox_head" } };
+  int n = 0;
+
+  G_STATIC_ASSERT (G_N_ELEMENTS (parts) == RN_MODEL_MAX_PARTS);
+  for (gsize i = 0; i < G_N_ELEMENTS (parts); i++)
+    {
+      const RnPart *part = parts[i].part;
+      if (part->desc->memory_offset != 0
+          && !G_STRUCT_MEMBER (RnPartMemory, part->self, part->desc->memory_offset).fp16_enabled)
+        memory->single_modules[n++] = parts[i].scope;
+    }
+}
+
 static gboolean
 setup_parts (RnRetinaNet *net, RnModel *model, int num_classes, GError **error)
 {
@@ -88,11 +111,12 @@ setup_parts (RnRetinaNet *net, RnModel *model, int num_classes, GError **error)
   const RnBackboneDesc *backbone = (const RnBackboneDesc *) net->backbone_part.desc;
   const RnNeckDesc *neck = (const RnNeckDesc *) net->neck_part.desc;
   const RnHeadDesc *head = (const RnHeadDesc *) net->head_part.desc;
-  if (!backbone->setup (net->backbone_part.self, net->backbone, &maps, error)
+  if (!backbone->setup (net->backbone_part.self, net->backbone, &maps, &model->memory.backbone, error)
       || !neck->setup (net->neck_part.self, net->neck, &maps, &model->features, error)
       || !head->setup (net->head_part.self, net->bbox_head, &model->features, num_classes, &model->head,
-                       error))
+                       &model->memory.head, error))
     return FALSE;
+  list_single_modules (net, &model->memory);
   model->has_frozen_stages = backbone->has_frozen_stages (net->backbone_part.self);
   if (net->init_cfg && !rn_make ("init", net->init_cfg, NULL, &net->pretrained, error))
     return FALSE;

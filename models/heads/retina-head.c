@@ -15,6 +15,7 @@ typedef struct
 {
   gint64 num_classes, in_channels, stacked_convs, feat_channels;
   const RnNode *anchor_generator, *bbox_coder, *loss_cls, *loss_bbox; /* not used after setup */
+  RnPartMemory memory;
 
   /* from the keys */
   int n_levels, level_channels, anchors_per_cell;
@@ -34,6 +35,9 @@ static const RnKeySpec keys[] = {
           "{type: DeltaXYWHBBoxCoder, target_means, target_stds}"),
   RN_KEY (RnRetinaHead, loss_cls, RN_KEY_NODE, NULL, "{type: FocalLoss, gamma, alpha, loss_weight}"),
   RN_KEY (RnRetinaHead, loss_bbox, RN_KEY_NODE, NULL, "{type: L1Loss, loss_weight}"),
+  RN_WITH_CP_KEY (RnRetinaHead, "compute the towers again in backward, branch by branch and level by level: "
+                                "true, sqrt, {segments: N}, {larger_than: SIZE}"),
+  RN_FP16_ENABLED_KEY (RnRetinaHead),
   RN_KEY_END,
 };
 
@@ -102,7 +106,7 @@ setup_losses (RnRetinaHead *head, const RnNode *config, GError **error)
 
 static gboolean
 setup (gpointer self, const RnNode *config, const RnFeatures *in, int num_classes, RnHeadOutputs *out,
-       GError **error)
+       RnCpOptions *cp, GError **error)
 {
   RnRetinaHead *head = self;
   if (!choose_num_classes (head, config, num_classes, &out->num_classes, error)
@@ -116,7 +120,7 @@ setup (gpointer self, const RnNode *config, const RnFeatures *in, int num_classe
   head->n_levels = in->n;
   head->level_channels = in->level[0].channels;
   head->anchors_per_cell = out->anchors.n_per_cell;
-  return TRUE;
+  return rn_with_cp_read (head->memory.with_cp, 0, cp, error);
 }
 
 static void
@@ -277,7 +281,8 @@ write_selection (gconstpointer self, RnGraph *graph, const RnValueId *in, const 
 const RnHeadDesc rn_retina_head_desc = {
   .part = { { "RetinaHead", "two towers shared by all levels (Lin et al. 2017)", sizeof (RnRetinaHead),
               keys },
-            clear },
+            clear,
+            G_STRUCT_OFFSET (RnRetinaHead, memory) },
   .setup = setup,
   .write_losses = write_losses,
   .write_selection = write_selection,

@@ -23,6 +23,7 @@ typedef struct
   gint64 out_channels, num_outs, start_level, end_level;
   int add_extra_convs; /* ExtraConvs */
   gboolean relu_before_extra_convs;
+  RnPartMemory memory;
 
   /* from the keys and the backbone */
   int first, end; /* of the backbone's maps */
@@ -47,6 +48,7 @@ static const RnKeySpec keys[] = {
           .names = extra_names),
   RN_KEY (RnFpn, relu_before_extra_convs, RN_KEY_BOOL, "false",
           "ReLU before the second and later extra convolutions"),
+  RN_FP16_ENABLED_KEY (RnFpn),
   RN_KEY_END,
 };
 
@@ -170,6 +172,7 @@ write_ops (gconstpointer self, RnGraph *graph, const RnValueId *in, RnValueId *o
 
 const RnNeckDesc rn_fpn_desc = {
   .part.component = { "FPN", "feature pyramid network (Lin et al. 2017)", sizeof (RnFpn), keys },
+  .part.memory_offset = G_STRUCT_OFFSET (RnFpn, memory),
   .setup = setup,
   .write = write_ops,
 };

@@ -116,12 +116,12 @@ net_residual (RnGraph *graph, const NetOptions *options)
 
   for (int i = 0; i < 2; i++)
     {
-      graph->block = i;
+      graph->stage = graph->block = i;
       rn_graph_push_scope (graph, "layer1.%d", i);
       x = residual_block (graph, x, i == 0 ? 6 : 8, i == 0 ? 1 : 2, options, frozen && i == 0);
       rn_graph_pop_scope (graph);
     }
-  graph->block = -1;
+  graph->stage = graph->block = -1;
   x = conv (graph, x, "head", NET_ANCHORS * NET_CLASSES, 1, 1, TRUE, FALSE);
   Targets t = add_targets (graph, x == RN_NO_VALUE ? 1 : n_cells (graph, x) * NET_ANCHORS);
   focal (graph, x, &t, 0, 0);

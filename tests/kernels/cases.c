@@ -356,6 +356,12 @@ add_moves (GArray *cases, const Map *m, int64_t cblk)
       set_out (&call, 0, map_desc (m, blocks[i]));
       add_case (cases, &call, 0);
     }
+  RnOpCall copy = { .op = RN_OP_COPY }, zero = { .op = RN_OP_ZERO };
+  set_in (&copy, 0, coarse);
+  set_out (&copy, 0, coarse);
+  add_case (cases, &copy, 0);
+  set_out (&zero, 0, coarse);
+  add_case (cases, &zero, 0);
 }
 
 /* ---- losses, selection, update ------------------------------------------------------------------------- */

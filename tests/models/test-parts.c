@@ -392,7 +392,7 @@ test_faults (void)
     { "dept: 50", "", "", "", "x.yaml:3:", "depth" },
     { "dcn: {}", "", "", "", "x.yaml:3:", "unknown key" },
     { "plugins: []", "", "", "", "x.yaml:3:", "unknown key" },
-    { "with_cp: true", "", "", "", "x.yaml:3:", "with_cp: false" },
+    { "with_cp: some", "", "", "", "x.yaml:3:", "{segments: 2}" },
     { "style: tensorflow", "", "", "", "x.yaml:3:", "caffe" },
     { "norm_cfg: {type: GN}", "", "", "", "x.yaml:3:", "BN" },
     { "norm_cfg: {type: BN, epsilon: 1}", "", "", "", "x.yaml:3:", "epsilon" },

@@ -19,7 +19,7 @@ static const RnKeySpec no_keys[] = { RN_KEY_END };
 /* ---- The backbone: one convolution ---- */
 
 static gboolean
-backbone_setup (gpointer self, const RnNode *config, RnFeatures *out, GError **error)
+backbone_setup (gpointer self, const RnNode *config, RnFeatures *out, RnCpOptions *cp, GError **error)
 {
   *out = (RnFeatures){ .n = 1, .level = { { CHANNELS, STRIDE } } };
   return TRUE;
