@@ -3,6 +3,8 @@
 
 #include "graph/graph.h"
 
+#include <string.h>
+
 static void
 value_free (gpointer data)
 {
@@ -48,14 +50,30 @@ rn_graph_free (RnGraph *graph)
   g_free (graph);
 }
 
-void
-rn_graph_set_fault (RnGraph *graph, const char *format, ...)
+static void G_GNUC_PRINTF (3, 0)
+    note_fault (RnGraph *graph, RnMemoryOption option, const char *format, va_list args)
 {
   if (graph->fault)
     return;
+  graph->fault = g_strdup_vprintf (format, args);
+  graph->fault_option = option;
+}
+
+void
+rn_graph_set_fault (RnGraph *graph, const char *format, ...)
+{
   va_list args;
   va_start (args, format);
-  graph->fault = g_strdup_vprintf (format, args);
+  note_fault (graph, RN_OPTION_NONE, format, args);
+  va_end (args);
+}
+
+void
+rn_graph_set_option_fault (RnGraph *graph, RnMemoryOption option, const char *format, ...)
+{
+  va_list args;
+  va_start (args, format);
+  note_fault (graph, option, format, args);
   va_end (args);
 }
 
@@ -81,6 +99,13 @@ rn_graph_pop_scope (RnGraph *graph)
   guint last = graph->scope_marks->len - 1;
   g_string_truncate (graph->scope, g_array_index (graph->scope_marks, gsize, last));
   g_array_set_size (graph->scope_marks, last);
+}
+
+gboolean
+rn_scope_is_in (const char *scope, const char *module)
+{
+  gsize length = strlen (module);
+  return strncmp (scope, module, length) == 0 && (scope[length] == '\0' || scope[length] == '.');
 }
 
 /* ---- values ---- */

@@ -10,6 +10,7 @@
 #define GRAPH_GRAPH_H
 
 #include <glib.h>
+#include "graph/memory-options.h"
 #include "graph/params.h"
 #include "kernels/op.h"
 
@@ -36,6 +37,7 @@ typedef enum
   RN_SPACE_DEVICE,
   RN_SPACE_HOST, /* pinned where the device knows the difference */
 } RnSpace;
+#define RN_N_SPACES 2
 
 typedef struct
 {
@@ -96,6 +98,7 @@ typedef struct
   GArray *scope_marks;     /* of gsize: length of scope before each push */
   GArray *param_values;    /* of RnValueId: the value of each parameter of the set, or RN_NO_VALUE */
   char *fault; /* the first fault, or NULL; rn_graph_finish_forward and rn_graph_check report it */
+  RnMemoryOption fault_option; /* whose fault it is */
 } RnGraph;
 
 RnGraph *rn_graph_new (RnMode mode, RnParamSet *params);
@@ -117,6 +120,8 @@ rn_graph_op (const RnGraph *graph, int i)
 /* Scopes nest: push "backbone", push "layer1.0" gives "backbone.layer1.0". */
 void rn_graph_push_scope (RnGraph *graph, const char *format, ...) G_GNUC_PRINTF (2, 3);
 void rn_graph_pop_scope (RnGraph *graph);
+/* Is @scope the module @module, or inside of it? */
+gboolean rn_scope_is_in (const char *scope, const char *module);
 
 /* ---- writing the forward part. Errors of shape are sticky: rn_graph_finish_forward reports the first one,
  * with its scope. ---- */
@@ -187,6 +192,10 @@ RnValueId rn_graph_add_value (RnGraph *graph, const char *name, RnTensorDesc des
 RnValueId rn_graph_param_value (RnGraph *graph, int param);
 /* Notes a fault if it is the first one. */
 void rn_graph_set_fault (RnGraph *graph, const char *format, ...) G_GNUC_PRINTF (2, 3);
+/* The same for an option that does not fit the graph, or that has no effect on it: says what works instead.
+ */
+void rn_graph_set_option_fault (RnGraph *graph, RnMemoryOption option, const char *format, ...)
+    G_GNUC_PRINTF (3, 4);
 /* A zeroed op, all slots RN_NO_VALUE, appended; scope copied; group, stage, block and phase from the graph.
  * turn stays. */
 RnGraphOp *rn_graph_append_op (RnGraph *graph, RnOp op, const char *scope);

@@ -250,6 +250,16 @@ upsample_backward (Backward *b, RnValueId dy)
   contribute (b, x, op->out[0]);
 }
 
+/* A cast: the gradient goes back to the type of the source. */
+static void
+reorder_backward (Backward *b, RnValueId dy)
+{
+  RnValueId x = b->op->in[0];
+  RnGraphOp *op = append_contribution (b, RN_OP_REORDER, x);
+  op->in[0] = dy;
+  contribute (b, x, op->out[0]);
+}
+
 static void
 backward_of (Backward *b, RnValueId dy)
 {
@@ -275,6 +285,9 @@ backward_of (Backward *b, RnValueId dy)
       break;
     case RN_OP_UPSAMPLE_FWD:
       upsample_backward (b, dy);
+      break;
+    case RN_OP_REORDER:
+      reorder_backward (b, dy);
       break;
     default:
       rn_graph_set_fault (b->graph, "%s: %s has no gradient", b->op->scope, rn_op_name (b->op->op));

@@ -10,23 +10,15 @@
 
 #include <string.h>
 
-static gboolean
-is_inside (const char *scope, const char *module, gsize length)
-{
-  return strncmp (scope, module, length) == 0 && (scope[length] == '\0' || scope[length] == '.');
-}
-
 RnValueId
 rn_graph_module_output (const RnGraph *graph, const char *module)
 {
-  gsize length = strlen (module);
-
-  if (length == 0)
+  if (*module == '\0')
     return RN_NO_VALUE;
   for (int i = graph->turn - 1; i >= 0; i--)
     {
       const RnGraphOp *op = rn_graph_op (graph, i);
-      if (is_inside (op->scope, module, length))
+      if (op->phase == RN_PHASE_FORWARD && rn_scope_is_in (op->scope, module))
         return op->out[0];
     }
   return RN_NO_VALUE;
@@ -41,7 +33,7 @@ rn_graph_module_names (const RnGraph *graph)
   for (int i = 0; i < graph->turn; i++)
     {
       const char *scope = rn_graph_op (graph, i)->scope, *end = scope;
-      if (*scope == '\0')
+      if (*scope == '\0' || rn_graph_op (graph, i)->phase != RN_PHASE_FORWARD)
         continue;
       do
         {

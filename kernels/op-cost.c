@@ -1,6 +1,7 @@
 /* op-cost.c: what a call costs and how it is shown in messages. */
 #include "config.h"
 
+#include "kernels/half.h"
 #include "kernels/op.h"
 
 /* Multiply-adds of the convolution that the weights and the map of the output side belong to. */
@@ -43,6 +44,8 @@ append_shape (GString *text, const RnTensorDesc *d)
     g_string_append_printf (text, "%s%" G_GINT64_FORMAT, i > 0 ? "x" : "", d->dims[i]);
   if (d->cblk > 1)
     g_string_append_printf (text, "/%" G_GINT64_FORMAT, d->cblk);
+  if (rn_dtype_is_half (d->dtype))
+    g_string_append_printf (text, ":%s", rn_dtype_name (d->dtype));
 }
 
 static void

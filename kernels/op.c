@@ -138,6 +138,31 @@ G_STATIC_ASSERT (RN_CONV_IN_COUNT <= RN_OP_MAX_IN);
 G_STATIC_ASSERT (RN_NORM_OUT_COUNT <= RN_OP_MAX_OUT);
 
 const char *
+rn_dtype_name (RnDType dtype)
+{
+  switch (dtype)
+    {
+    case RN_F32:
+      return "f32";
+    case RN_F16:
+      return "f16";
+    case RN_BF16:
+      return "bf16";
+    case RN_I64:
+      return "i64";
+    case RN_I32:
+      return "i32";
+    case RN_I16:
+      return "i16";
+    case RN_U8:
+      return "u8";
+    case RN_DTYPE_COUNT:
+      break;
+    }
+  g_return_val_if_reached (NULL);
+}
+
+const char *
 rn_op_name (RnOp op)
 {
   g_return_val_if_fail (op < RN_OP_COUNT, NULL);

@@ -271,6 +271,11 @@ enum
  *   p = p - lr * g
  * where clip cuts to [-hyper[CLIP_VALUE], hyper[CLIP_VALUE]]. Without momentum there is no MOMENTUM slot, and
  * g is used as it is.
+ *
+ * A step may take its gradient in parts, one call each, where there is momentum and nesterov is off. The
+ * first does the first two lines; with hyper[CONTINUES] a further one adds to v instead, v = v + (1 -
+ * dampening) * clip (grad * hyper[GRAD_MULTIPLIER]), without the factor at the first step; hyper[WAITS] says
+ * that there are more to come, and p stays.
  */
 enum
 {
@@ -310,7 +315,8 @@ enum
 
 /*
  * F32 vector of values that change from step to step: these, then RN_GROUP_COUNT for each parameter group.
- * FIRST: 1 when the optimizer has no state yet, else 0. CLIP_VALUE: 0 does not cut. For Adam, in step t = 1,
+ * FIRST: 1 when the optimizer has no state yet, else 0. CLIP_VALUE: 0 does not cut. CONTINUES, WAITS: 1 or 0,
+ * see SGD. For Adam, in step t = 1,
  * 2, ...: MOMENTUM is beta1, TAKE 1 - beta1, BIAS2 sqrt (1 - beta2^t), STEP_SIZE lr / (1 - beta1^t).
  */
 enum
@@ -321,6 +327,8 @@ enum
   RN_HYPER_GRAD_MULTIPLIER,
   RN_HYPER_CLIP_VALUE,
   RN_HYPER_FIRST,
+  RN_HYPER_CONTINUES,
+  RN_HYPER_WAITS,
   RN_HYPER_COUNT
 };
 enum
@@ -466,6 +474,7 @@ typedef struct
 #define RN_HAS_IN(call, slot) (((call)->in_present >> (slot)) & 1)
 #define RN_HAS_OUT(call, slot) (((call)->out_present >> (slot)) & 1)
 
+const char *rn_dtype_name (RnDType dtype); /* "f16" */
 const char *rn_op_name (RnOp op);
 int rn_op_n_in (RnOp op);
 int rn_op_n_out (RnOp op);
@@ -491,7 +500,8 @@ typedef struct
 } RnOpCost;
 
 RnOpCost rn_op_cost (const RnOpCall *call);
-/* "conv2d_fwd 2x256x76x128 -> 2x256x76x128 k3 s1 +bias +relu", for messages. (transfer full) */
+/* "conv2d_fwd 2x256x76x128 -> 2x256x76x128 k3 s1 +bias +relu", for messages; a shape in half precision ends
+ * in ":f16" or ":bf16". (transfer full) */
 char *rn_op_describe (const RnOpCall *call);
 
 G_END_DECLS
