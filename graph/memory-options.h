@@ -9,6 +9,18 @@
 
 G_BEGIN_DECLS
 
+/* The key of the configuration that an option comes from, for what a pass says of it. */
+typedef enum
+{
+  RN_OPTION_NONE,
+  RN_OPTION_BACKBONE_CP,
+  RN_OPTION_HEAD_CP,
+  RN_OPTION_RECOMPUTE,
+  RN_OPTION_HEAD,
+  RN_OPTION_OFFLOAD,
+  RN_OPTION_COUNT
+} RnMemoryOption;
+
 /* ---- half precision ---- */
 
 typedef enum
@@ -27,6 +39,14 @@ typedef struct
   const char *const *single_modules; /* stay in single precision */
   const char *const *half_modules;   /* all in half, but the arithmetic of batch norms and losses */
 } RnAmpOptions;
+
+/* ---- order ---- */
+
+typedef enum
+{
+  RN_HEAD_ALL_LEVELS,  /* the whole forward part, then the whole backward part */
+  RN_HEAD_DEPTH_FIRST, /* forward, loss and backward of each branch at each level in turn */
+} RnHeadOrder;
 
 /* ---- recomputation ---- */
 
@@ -57,15 +77,10 @@ typedef struct
   RnCpOptions backbone, head;
   gboolean bn_relu; /* outputs of batch norms that learn: from the convolution's output again */
   gboolean frozen;  /* the output of the frozen stages: from the image again */
+  /* The shape is not the largest of the run: forms that go by the sizes of tensors may find nothing. */
+  gboolean may_be_idle;
+  RnHeadOrder order; /* that a later pass makes; RN_CP_SQRT reckons with it */
 } RnRecomputeOptions;
-
-/* ---- order ---- */
-
-typedef enum
-{
-  RN_HEAD_ALL_LEVELS,  /* the whole forward part, then the whole backward part */
-  RN_HEAD_DEPTH_FIRST, /* forward, loss and backward of each branch at each level in turn */
-} RnHeadOrder;
 
 /* ---- host memory ---- */
 

@@ -4,6 +4,8 @@
 #include "graph/passes.h"
 #include "runner/base/error.h"
 
+G_DEFINE_QUARK (rn_pass_error, rn_pass_error)
+
 typedef struct
 {
   RnGraph *graph;
@@ -20,7 +22,10 @@ done (const Run *run, const char *pass)
   g_autofree char *fault = rn_graph_check (run->graph);
   if (!fault)
     return TRUE;
-  g_set_error (run->error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED, "after pass %s: %s", pass, fault);
+  if (run->graph->fault_option != RN_OPTION_NONE)
+    g_set_error_literal (run->error, RN_PASS_ERROR, (int) run->graph->fault_option, fault);
+  else
+    g_set_error (run->error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED, "after pass %s: %s", pass, fault);
   return FALSE;
 }
 
@@ -35,12 +40,13 @@ apply (const Run *run, const char *pass, void (*transform) (RnGraph *graph))
 static gboolean
 save_memory (const Run *run, const RnPassOptions *options)
 {
-  const RnRecomputeOptions *recompute = &options->recompute;
+  RnRecomputeOptions recompute = options->recompute;
 
-  if (recompute->backbone.form != RN_CP_NONE || recompute->head.form != RN_CP_NONE || recompute->bn_relu
-      || recompute->frozen)
+  if (recompute.backbone.form != RN_CP_NONE || recompute.head.form != RN_CP_NONE || recompute.bn_relu
+      || recompute.frozen)
     {
-      rn_pass_recompute (run->graph, recompute);
+      recompute.order = options->head;
+      rn_pass_recompute (run->graph, &recompute);
       if (!done (run, "recompute"))
         return FALSE;
     }
@@ -52,10 +58,7 @@ save_memory (const Run *run, const RnPassOptions *options)
       if (!done (run, "update"))
         return FALSE;
     }
-  if (options->offload.form == RN_OFFLOAD_NONE)
-    return TRUE;
-  rn_pass_offload (run->graph, &options->offload);
-  return done (run, "offload");
+  return TRUE;
 }
 
 gboolean
@@ -88,5 +91,10 @@ rn_passes_run (RnGraph *graph, const RnPassOptions *options, RnPassTrace trace, 
            && save_memory (&run, options)))
     return FALSE;
   rn_pass_layout (graph, options->cblk);
-  return done (&run, "layout");
+  if (!done (&run, "layout"))
+    return FALSE;
+  if (!training || options->offload.form == RN_OFFLOAD_NONE)
+    return TRUE;
+  rn_pass_offload (graph, &options->offload); /* a copy lies as its source: the layout must be known */
+  return done (&run, "offload");
 }

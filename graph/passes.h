@@ -1,6 +1,6 @@
 /*
  * passes.h: from a forward graph to a step, one file a pass. Order: freeze, fold_bn, fuse, amp, keep,
- * gradient, fuse_backward, recompute, depth_first, update, offload, layout. Each leaves a graph that
+ * gradient, fuse_backward, recompute, depth_first, update, layout, offload. Each leaves a graph that
  * rn_graph_check accepts. Fusion comes before the gradient, so that the backward part never needs a value
  * that fusion removed. What saves memory comes after it: a schedule is the same list with ops added or moved,
  * and the planner sees from the list alone what must be kept.
@@ -75,8 +75,14 @@ void rn_pass_offload (RnGraph *graph, const RnOffloadOptions *options);
 /* Sets cblk of all activations and gradients of rank 4 (inputs stay NCHW). */
 void rn_pass_layout (RnGraph *graph, int64_t cblk);
 
-/* All of them for the graph's mode. @trace (may be NULL) is called after each pass with its name. Errors:
- * what rn_graph_check finds. */
+/* Codes are RnMemoryOption: the option that does not fit the model, or that has no effect on it. */
+#define RN_PASS_ERROR (rn_pass_error_quark ())
+GQuark rn_pass_error_quark (void);
+
+/*
+ * All of them for the graph's mode. @trace (may be NULL) is called after each pass with its name. Errors:
+ * RN_PASS_ERROR, or what rn_graph_check finds.
+ */
 typedef void (*RnPassTrace) (const char *pass, const RnGraph *graph, gpointer user_data);
 gboolean rn_passes_run (RnGraph *graph, const RnPassOptions *options, RnPassTrace trace, gpointer user_data,
                         GError **error);

@@ -10,6 +10,7 @@
 #include "runner/config/config.h"
 #include "runner/config/schema.h"
 #include "runner/optimizer.h"
+#include "runner/strategies.h"
 #include "runner/workflow.h"
 #include "runner/plugin.h"
 
@@ -64,6 +65,7 @@ rn_job_new (RnNode *root, GError **error)
   rn_datasets_register ();
   if (!rn_models_register (error) || !rn_plugins_load (root, error)
       || !rn_run_config_parse (root, &job->config, error)
+      || !rn_strategies_check (root, &job->config, NULL, error)
       || !rn_keys_parse (data_keys, job->config.data, &job->data, NULL, error))
     return NULL;
   job->device = open_device (&job->config, error);
@@ -295,6 +297,30 @@ rn_job_pass_options (const RnJob *job)
   };
 }
 
+/* What a pass says of an option is an error of the key that it comes from. @cause: (transfer full). */
+static gboolean
+blame_key (const RnJob *job, GError *cause, GError **error)
+{
+  static const char *const keys[] = {
+    [RN_OPTION_BACKBONE_CP] = "model.backbone.with_cp",
+    [RN_OPTION_HEAD_CP] = "model.bbox_head.with_cp",
+    [RN_OPTION_RECOMPUTE] = "memory.recompute",
+    [RN_OPTION_HEAD] = "memory.head",
+    [RN_OPTION_OFFLOAD] = "memory.offload",
+  };
+  G_STATIC_ASSERT (G_N_ELEMENTS (keys) == RN_OPTION_COUNT);
+  const RnNode *node = cause->domain == RN_PASS_ERROR ? rn_node_path (job->root, keys[cause->code]) : NULL;
+
+  if (node == NULL)
+    {
+      g_propagate_error (error, cause);
+      return FALSE;
+    }
+  rn_node_error (node, error, "%s", cause->message);
+  g_error_free (cause);
+  return FALSE;
+}
+
 gboolean
 rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gboolean check, GError **error)
 {
@@ -312,7 +338,8 @@ rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gbool
     }
   if (training && !read_optimizer (job, &options, error))
     return FALSE;
+  g_autoptr (GError) local = NULL;
   job->programs = rn_programs_new (job->model, job->device, &options,
-                                   (const RnShape *) (const void *) shapes->data, (int) shapes->len, error);
-  return job->programs != NULL;
+                                   (const RnShape *) (const void *) shapes->data, (int) shapes->len, &local);
+  return job->programs != NULL || blame_key (job, g_steal_pointer (&local), error);
 }

@@ -39,6 +39,7 @@ find_host_values (RnPrograms *p, RnProgram *program)
   program->n_positives = rn_graph_find_value (graph, "n_positives");
   program->avg_factor = rn_graph_find_value (graph, "avg_factor");
   program->grad_scale = rn_graph_find_value (graph, "grad_scale");
+  program->hyper = rn_graph_find_value (graph, "hyper");
   program->n_levels = rn_model_feature_sizes (p->model, program->shape.height, program->shape.width, sizes);
 
   const char *const *names = rn_model_loss_names (p->model);
@@ -64,7 +65,9 @@ program_new (RnPrograms *p, RnShape shape, GError **error)
 {
   g_autoptr (RnGraph) graph =
       rn_model_build (p->model, p->params, shape.mode, shape.n, shape.height, shape.width, error);
-  if (!graph || !rn_passes_run (graph, &p->options.passes, NULL, NULL, error))
+  RnPassOptions passes = p->options.passes;
+  passes.recompute.may_be_idle = !shapes_equal (shape, p->shapes[0]);
+  if (!graph || !rn_passes_run (graph, &passes, NULL, NULL, error))
     return NULL;
   RnPlan *plan = rn_plan_new (g_steal_pointer (&graph), p->device, p->options.passes.inplace, error);
   if (!plan)
@@ -187,6 +190,7 @@ rn_programs_free (RnPrograms *p)
     p->device->vtbl->free (p->device, p->arena, p->memory.arena_bytes);
   rn_param_set_free (p->params);
   g_array_unref (p->lr_mults);
+  g_free ((gpointer) p->update_spec.updates);
   g_free (p->multipliers);
   g_free (p->shapes);
   g_free (p);
@@ -204,6 +208,12 @@ rn_programs_rule (RnPrograms *p)
   return &p->options.rule;
 }
 
+gboolean
+rn_programs_updates_in_backward (RnPrograms *p)
+{
+  return p->options.update_in_backward;
+}
+
 RnDevice *
 rn_programs_device (RnPrograms *p)
 {
@@ -219,7 +229,7 @@ rn_programs_params (RnPrograms *p)
 void
 rn_programs_set_multipliers (RnPrograms *p, int param, RnParamMultipliers multipliers)
 {
-  g_return_if_fail (!p->update_plan && param >= 0 && param < rn_param_set_size (p->params));
+  g_return_if_fail (!p->planned && param >= 0 && param < rn_param_set_size (p->params));
   p->multipliers[param] = multipliers;
 }
 
@@ -238,24 +248,6 @@ find_group (RnPrograms *p, double lr_mult)
       return i;
   g_array_append_val (p->lr_mults, lr_mult);
   return p->lr_mults->len - 1;
-}
-
-static gboolean
-plan_update (RnPrograms *p, GError **error)
-{
-  int n = rn_param_set_size (p->params);
-  g_autofree RnParamUpdate *updates = g_new0 (RnParamUpdate, n);
-
-  for (int i = 0; i < n; i++)
-    if (rn_param_set_get (p->params, i)->trainable)
-      updates[i] =
-          (RnParamUpdate){ (int) find_group (p, p->multipliers[i].lr_mult), p->multipliers[i].decay_mult };
-  if (p->lr_mults->len == 0) /* all is frozen */
-    find_group (p, 1);
-  RnUpdateSpec spec = { p->options.rule, updates, (int) p->lr_mults->len, p->options.ema };
-  RnGraph *graph = rn_update_graph_new (p->params, &spec, &p->update_parts);
-  p->update_plan = rn_plan_new (graph, p->device, TRUE, error);
-  return p->update_plan != NULL;
 }
 
 /* ---- memory ---- */
@@ -279,9 +271,49 @@ account (RnPrograms *p, const RnPlan *plan, RnShape shape)
   p->memory.workspace_bytes = MAX (p->memory.workspace_bytes, plan->workspace_bytes);
 }
 
+/* What the multipliers make of the rule. Plans that were made without it are forgotten if it belongs there. */
+static void
+specify_update (RnPrograms *p)
+{
+  int n = rn_param_set_size (p->params);
+  RnParamUpdate *updates = g_new0 (RnParamUpdate, n);
+
+  for (int i = 0; i < n; i++)
+    if (rn_param_set_get (p->params, i)->trainable)
+      updates[i] =
+          (RnParamUpdate){ (int) find_group (p, p->multipliers[i].lr_mult), p->multipliers[i].decay_mult };
+  if (p->lr_mults->len == 0) /* all is frozen */
+    find_group (p, 1);
+  p->update_spec = (RnUpdateSpec){ .rule = p->options.rule,
+                                   .updates = updates,
+                                   .n_groups = (int) p->lr_mults->len,
+                                   .ema = p->options.ema,
+                                   .in_backward = p->options.update_in_backward };
+  if (!p->options.update_in_backward)
+    return;
+  p->options.passes.update = &p->update_spec;
+  p->current = NULL;
+  g_ptr_array_set_size (p->cache, 0);
+}
+
+static gboolean
+plan_update (RnPrograms *p, GError **error)
+{
+  if (p->options.update_in_backward && !p->options.ema)
+    return TRUE;
+  RnGraph *graph = rn_update_graph_new (p->params, &p->update_spec, &p->update_parts);
+  p->update_plan = rn_plan_new (graph, p->device, TRUE, error);
+  if (p->update_plan == NULL)
+    return FALSE;
+  account (p, p->update_plan, p->memory.worst);
+  return TRUE;
+}
+
 gboolean
 rn_programs_plan (RnPrograms *p, RnProgress progress, gpointer user_data, GError **error)
 {
+  if (p->options.training)
+    specify_update (p);
   for (int i = 0; i < p->n_shapes; i++)
     {
       const RnPlan *plan = rn_programs_get_plan (p, p->shapes[i], error);
@@ -294,11 +326,11 @@ rn_programs_plan (RnPrograms *p, RnProgress progress, gpointer user_data, GError
 
   if (p->options.training)
     {
+      gsize grad_bytes = rn_param_set_grad_bytes (p->params);
       if (!plan_update (p, error))
         return FALSE;
-      account (p, p->update_plan, p->memory.worst);
-      p->memory.grad_bytes = rn_param_set_grad_bytes (p->params);
-      p->memory.state_bytes = (gsize) n_states (p) * p->memory.grad_bytes;
+      p->memory.grad_bytes = p->options.update_in_backward ? 0 : grad_bytes;
+      p->memory.state_bytes = (gsize) n_states (p) * grad_bytes;
       p->memory.ema_bytes = p->options.ema ? rn_param_set_value_bytes (p->params) : 0;
     }
   p->memory.param_bytes = rn_param_set_value_bytes (p->params);
@@ -354,7 +386,9 @@ rn_programs_reserve (RnPrograms *p, GError **error)
     return FALSE;
   if (!check_available (p, error))
     return FALSE;
-  if (!rn_param_set_allocate (p->params, p->device, p->options.training, n_states (p), error)
+  gboolean has_gradients = p->options.training && !p->options.update_in_backward;
+  int n = p->options.training ? n_states (p) : 0;
+  if (!rn_param_set_allocate (p->params, p->device, has_gradients, n, error)
       || (p->options.training && p->options.ema && !rn_param_set_allocate_ema (p->params, error))
       || !reserve_arena (p, error))
     return FALSE;

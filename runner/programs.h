@@ -29,6 +29,9 @@ typedef struct
   gboolean training; /* gradients, backward and update */
   RnUpdateRule rule; /* of the optimizer */
   gboolean ema;      /* keep a running mean of parameters and buffers */
+  /* Steps of the optimizer in the backward programs: rn_programs_backward_update takes the place of
+   * rn_programs_backward and rn_programs_update, and there are no gradients to see. */
+  gboolean update_in_backward;
   RnPassOptions passes;
   int plan_cache; /* plans kept, at least 1 */
   gboolean check; /* executors compare what is written with the plan: slow */
@@ -36,8 +39,8 @@ typedef struct
 
 typedef struct _RnPrograms RnPrograms;
 
-/* @model and @device are lent. The graph of @shapes[0] is written at once, so that the parameters are known.
- */
+/* @model and @device are lent. The graph of @shapes[0], the largest of those that train, is written at once,
+ * so that the parameters are known. Errors: also RN_PASS_ERROR. */
 RnPrograms *rn_programs_new (RnModel *model, RnDevice *device, const RnProgramsOptions *options,
                              const RnShape *shapes, int n_shapes, GError **error);
 void rn_programs_free (RnPrograms *programs);
@@ -54,7 +57,7 @@ typedef struct
   double lr_mult, decay_mult;
 } RnParamMultipliers;
 
-/* Before rn_programs_plan; 1 and 1 where nothing is set. */
+/* Before rn_programs_plan, which the steps of the optimizer are planned by; 1 and 1 where nothing is set. */
 void rn_programs_set_multipliers (RnPrograms *programs, int param, RnParamMultipliers multipliers);
 /*
  * The trained parameters of one lr_mult are a group; @lr_mults: (out) one a group, in the order of the
@@ -115,7 +118,8 @@ gboolean rn_programs_check_module (RnPrograms *programs, const char *module, GEr
  */
 gboolean rn_programs_read_activation (RnPrograms *programs, const char *module, RnTensorDesc *desc,
                                       float **values, GError **error);
-/* Backward of the batch of the last forward (RN_MODE_TRAIN). Adds to the gradients. */
+/* Backward of the batch of the last forward (RN_MODE_TRAIN). Adds to the gradients; not with
+ * options.update_in_backward. */
 gboolean rn_programs_backward (RnPrograms *programs, GError **error);
 
 /*
@@ -142,10 +146,16 @@ typedef struct
   double grad_multiplier; /* clip coefficient over loss scale */
   double clip_value;      /* limit of each gradient after that; 0: none */
   gint64 n_steps;         /* that made the optimizer's state; 0: it has none yet */
+  /* Of options.update_in_backward, see the op SGD: the momentum holds gradients of this step already; there
+   * are more to come. */
+  gboolean continues, waits;
 } RnUpdate;
 
 /* One step of the optimizer. RN_RUN_ERROR_FAILED for a beta1 that Adam cannot have. */
 gboolean rn_programs_update (RnPrograms *programs, const RnUpdate *update, GError **error);
+/* Options.update_in_backward: backward of the batch of the last forward with one step, or a part of one. */
+gboolean rn_programs_backward_update (RnPrograms *programs, const RnUpdate *update, GError **error);
+gboolean rn_programs_updates_in_backward (RnPrograms *programs);
 
 /* Options.ema: mean += @momentum * (weights - mean); buffers likewise if @with_buffers, else copied. A
  * momentum of 1 copies all. */
