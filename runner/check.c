@@ -8,6 +8,7 @@
 #include "runner/config/schema.h"
 #include "runner/optimizer.h"
 #include "runner/runner.h"
+#include "runner/strategies.h"
 
 #include <string.h>
 
@@ -129,7 +130,8 @@ check_hooks (const RnJob *job, GError **error)
   g_autoptr (RnHookList) hooks = rn_training_hooks_new (&job->config, &log_interval, error);
   g_autoptr (RnWants) wants = rn_wants_new ();
 
-  return hooks != NULL && rn_hook_list_prepare (hooks, wants, error);
+  return hooks != NULL && rn_hook_list_prepare (hooks, wants, error)
+         && rn_strategies_check (job->root, &job->config, wants, error);
 }
 
 gboolean

@@ -238,6 +238,14 @@ check_ema (const RnHookList *list, GError **error)
   return TRUE;
 }
 
+/* The built-in optimizer hooks can do without: they hand over what the step needs. */
+static gboolean
+needs_whole_gradients (const RnHookClass *class)
+{
+  gboolean is_optimizer = class->plugin == NULL && g_str_has_suffix (class->desc.name, "OptimizerHook");
+  return !is_optimizer && ((class->desc.needs & RN_NEEDS_GRADIENTS) != 0 || class->desc.before_step != NULL);
+}
+
 gboolean
 rn_hook_list_prepare (RnHookList *list, RnWants *wants, GError **error)
 {
@@ -248,6 +256,8 @@ rn_hook_list_prepare (RnHookList *list, RnWants *wants, GError **error)
     {
       Slot *slot = g_ptr_array_index (list->slots, i);
       GError *cause = NULL;
+      if (wants->gradients_hook == NULL && needs_whole_gradients (slot->class))
+        wants->gradients_hook = slot->class->desc.name;
       slot->is_prepared = slot->class->desc.prepare != NULL;
       wants->hook = &slot->class->desc;
       gboolean is_ok =

@@ -15,10 +15,12 @@ typedef struct
 
 struct _RnWants
 {
-  guint needs;            /* RN_NEEDS_* bits of all hooks */
-  GArray *activations;    /* of RnWantedActivation, each module once */
-  const RnHookDesc *hook; /* whose prepare is running */
-  char *fault;            /* the first wrong request, or NULL */
+  guint needs;                /* RN_NEEDS_* bits of all hooks */
+  const char *gradients_hook; /* (nullable) type of the first hook beside the optimizer's own that needs
+                                 gradients or is called before the step; lent */
+  GArray *activations;        /* of RnWantedActivation, each module once */
+  const RnHookDesc *hook;     /* whose prepare is running */
+  char *fault;                /* the first wrong request, or NULL */
 };
 
 RnWants *rn_wants_new (void);

@@ -73,6 +73,7 @@ librunner_internal_la_SOURCES += \
   runner/run-log.c runner/run-log.h \
   runner/runner-private.h runner/runner.c runner/runner.h \
   runner/schedule-preview.c runner/schedule-preview.h \
+  runner/strategies.c runner/strategies.h runner/strategy-rules.c runner/strategy-rules.h \
   runner/safetensors-format.h runner/safetensors-writer.c runner/safetensors.c runner/safetensors.h \
   runner/task.h \
   runner/times.h \

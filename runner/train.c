@@ -8,6 +8,7 @@
 #include "runner/base/size.h"
 #include "runner/config/config.h"
 #include "runner/process-memory.h"
+#include "runner/strategies.h"
 #include "runner/train-task.h"
 
 /* MMDetection's RetinaNet recipes: 0.01 for 16 images. Far above it, training from the usual weights
@@ -180,7 +181,8 @@ build (RnTraining *training, const char *timestamp, gboolean is_resumed, GError 
       || (hooks = rn_training_hooks_new (&job->config, &options.log_interval, error)) == NULL
       || !rn_auto_scale_lr (&job->config, job->data.samples_per_gpu, training->optimizer, error)
       || (!is_resumed && (training->start = rn_start_weights_new (job->root, error)) == NULL)
-      || !rn_hook_list_prepare (hooks, job->wants, error) || !open_parts (training, error)
+      || !rn_hook_list_prepare (hooks, job->wants, error)
+      || !rn_strategies_check (job->root, &job->config, job->wants, error) || !open_parts (training, error)
       || (training->task = rn_train_task_new (job, error)) == NULL)
     return FALSE;
   g_autoptr (GArray) workflow = rn_workflow_parse (job->config.workflow, error);

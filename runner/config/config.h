@@ -36,6 +36,9 @@ RnNode *rn_config_load_text (const char *text, const char *name, const char *con
  */
 gboolean rn_config_set (RnNode *root, const char *dotted, RnNode *value, GError **error);
 
+/* Changes a loaded tree by one text, as after --set. References (${...}) in it are not filled in. */
+gboolean rn_config_override (RnNode *root, const char *text, GError **error);
+
 /* Scalars for rn_config_set. @origin stands where others have file:line:col: "--work-dir". (transfer full) */
 RnNode *rn_node_new_null (const char *origin);
 RnNode *rn_node_new_bool (gboolean value, const char *origin);

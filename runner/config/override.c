@@ -129,6 +129,13 @@ rn_override_apply (RnNode *root, const char *text, gint64 *budget, GError **erro
 }
 
 gboolean
+rn_config_override (RnNode *root, const char *text, GError **error)
+{
+  gint64 budget = RN_NODE_BUDGET;
+  return rn_override_apply (root, text, &budget, error);
+}
+
+gboolean
 rn_config_set (RnNode *root, const char *dotted, RnNode *value, GError **error)
 {
   g_autoptr (RnNode) owned = value;
