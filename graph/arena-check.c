@@ -5,7 +5,8 @@
  * range of the integer types that ops write (pool indices, anchor indices). Before an op its outputs (unless
  * they share storage with an input) and its workspace are poisoned. After it
  *   - every byte that differs from the copy must belong to one of its outputs or its workspace,
- *   - no word of a poisoned output may still be poison,
+ *   - no word of a poisoned output may still be poison; the output of a COPY, whose source may hold anything,
+ *     must equal it,
  *   - buffers that died with it are poisoned.
  */
 #include "config.h"
@@ -16,29 +17,39 @@
 
 #define POISON 0xff
 
+typedef struct
+{
+  guint8 *memory;
+  guint8 *copy;
+  gsize bytes;
+  gsize highest;
+} Arena;
+
 struct _RnArenaCheck
 {
   const RnPlan *plan;
-  guint8 *arena;
-  guint8 *copy;
-  gsize highest;
+  Arena arenas[RN_N_SPACES];
 };
 
 RnArenaCheck *
-rn_arena_check_new (const RnPlan *plan, guint8 *arena, GError **error)
+rn_arena_check_new (const RnPlan *plan, void *const arenas[RN_N_SPACES], GError **error)
 {
-  guint8 *copy = g_try_malloc (MAX (plan->arena_bytes, 1));
-  if (!copy)
-    {
-      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
-                   "no memory for the checking copy of an arena of %" G_GSIZE_FORMAT " bytes",
-                   plan->arena_bytes);
-      return NULL;
-    }
   RnArenaCheck *check = g_new0 (RnArenaCheck, 1);
   check->plan = plan;
-  check->arena = arena;
-  check->copy = copy;
+  check->arenas[RN_SPACE_DEVICE].bytes = plan->arena_bytes;
+  check->arenas[RN_SPACE_HOST].bytes = plan->host_arena_bytes;
+  for (int space = 0; space < RN_N_SPACES; space++)
+    {
+      Arena *arena = &check->arenas[space];
+      arena->memory = arenas[space];
+      arena->copy = g_try_malloc (MAX (arena->bytes, 1));
+      if (arena->copy)
+        continue;
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+                   "no memory for the checking copy of an arena of %" G_GSIZE_FORMAT " bytes", arena->bytes);
+      rn_arena_check_free (check);
+      return NULL;
+    }
   return check;
 }
 
@@ -47,15 +58,17 @@ rn_arena_check_free (RnArenaCheck *check)
 {
   if (!check)
     return;
-  g_free (check->copy);
+  for (int space = 0; space < RN_N_SPACES; space++)
+    g_free (check->arenas[space].copy);
   g_free (check);
 }
 
 static void
 poison (RnArenaCheck *check, const RnBuffer *b)
 {
-  memset (check->arena + b->offset, POISON, b->bytes);
-  memset (check->copy + b->offset, POISON, b->bytes);
+  Arena *arena = &check->arenas[b->space];
+  memset (arena->memory + b->offset, POISON, b->bytes);
+  memset (arena->copy + b->offset, POISON, b->bytes);
 }
 
 static gboolean
@@ -85,17 +98,29 @@ find_poison (const guint8 *p, gsize n)
 void
 rn_arena_check_start (RnArenaCheck *check)
 {
-  memset (check->copy, POISON, check->plan->arena_bytes);
+  for (int space = 0; space < RN_N_SPACES; space++)
+    memset (check->arenas[space].copy, POISON, check->arenas[space].bytes);
   for (int b = 0; b < check->plan->n_buffers; b++)
     {
       const RnBuffer *buffer = &check->plan->buffers[b];
+      Arena *arena = &check->arenas[buffer->space];
       if (is_input (check, buffer))
         {
-          memcpy (check->copy + buffer->offset, check->arena + buffer->offset, buffer->bytes);
-          check->highest = MAX (check->highest, buffer->offset + buffer->bytes);
+          memcpy (arena->copy + buffer->offset, arena->memory + buffer->offset, buffer->bytes);
+          arena->highest = MAX (arena->highest, buffer->offset + buffer->bytes);
         }
     }
-  memcpy (check->arena, check->copy, check->plan->arena_bytes);
+  for (int space = 0; space < RN_N_SPACES; space++)
+    if (check->arenas[space].bytes > 0)
+      memcpy (check->arenas[space].memory, check->arenas[space].copy, check->arenas[space].bytes);
+}
+
+void
+rn_arena_check_host_wrote (RnArenaCheck *check, int buffer)
+{
+  const RnBuffer *b = &check->plan->buffers[buffer];
+  Arena *arena = &check->arenas[b->space];
+  memcpy (arena->copy + b->offset, arena->memory + b->offset, b->bytes);
 }
 
 /* The buffers that op @i may write: outputs, then the workspace. Returns how many; sets *n_fresh to the
@@ -134,22 +159,22 @@ rn_arena_check_before (RnArenaCheck *check, int i)
 }
 
 static gboolean
-fail (const RnArenaCheck *check, int i, gsize offset, const char *what, GError **error)
+fail (const RnArenaCheck *check, int i, RnSpace space, gsize offset, const char *what, GError **error)
 {
   const RnGraphOp *op = rn_graph_op (check->plan->graph, i);
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL,
-               "%s: op %d (%s, %s) %s at arena byte %" G_GSIZE_FORMAT, op->scope, i, rn_op_name (op->op),
-               check->plan->prepared[i].kernel->name, what, offset);
+               "%s: op %d (%s, %s) %s at %sarena byte %" G_GSIZE_FORMAT, op->scope, i, rn_op_name (op->op),
+               check->plan->prepared[i].kernel->name, what, space == RN_SPACE_HOST ? "host " : "", offset);
   return FALSE;
 }
 
 /* The first byte in [from, to) at which the arena and its copy differ, or @to. */
 static gsize
-first_difference (const RnArenaCheck *check, gsize from, gsize to)
+first_difference (const Arena *arena, gsize from, gsize to)
 {
-  if (memcmp (check->arena + from, check->copy + from, to - from) == 0)
+  if (memcmp (arena->memory + from, arena->copy + from, to - from) == 0)
     return to;
-  while (check->arena[from] == check->copy[from])
+  while (arena->memory[from] == arena->copy[from])
     from++;
   return from;
 }
@@ -162,6 +187,55 @@ compare_offsets (gconstpointer a, gconstpointer b, gpointer user_data)
   return x < y ? -1 : x > y;
 }
 
+/* Offset in the fresh buffer @b of what op @i left unwritten, or its size. */
+static gsize
+find_unwritten (const RnArenaCheck *check, int i, const RnBuffer *b)
+{
+  const RnPlan *plan = check->plan;
+  const RnGraphOp *op = rn_graph_op (plan->graph, i);
+  const guint8 *written = check->arenas[b->space].memory + b->offset;
+  int source = op->op == RN_OP_COPY ? plan->buffer_of[op->in[0]] : -1;
+
+  if (op->op != RN_OP_COPY)
+    return find_poison (written, b->bytes);
+  if (source < 0) /* of the parameter set */
+    return b->bytes;
+  const RnBuffer *from = &plan->buffers[source];
+  const guint8 *read = check->arenas[from->space].memory + from->offset;
+  gsize at = memcmp (written, read, b->bytes) == 0 ? b->bytes : 0;
+  while (at < b->bytes && written[at] == read[at])
+    at++;
+  return at;
+}
+
+/* Outside @buffers, which are sorted by offset, nothing of the arena may have changed. */
+static gboolean
+check_rest (RnArenaCheck *check, int i, RnSpace space, const int *buffers, int n, GError **error)
+{
+  Arena *arena = &check->arenas[space];
+  gsize from = 0;
+
+  for (int k = 0; k <= n; k++)
+    {
+      const RnBuffer *b = k < n ? &check->plan->buffers[buffers[k]] : NULL;
+      if (b && b->space != space)
+        continue;
+      gsize to = b ? b->offset : arena->bytes;
+      if (to > from)
+        {
+          gsize at = first_difference (arena, from, to);
+          if (at < to)
+            return fail (check, i, space, at, "wrote outside its outputs and workspace", error);
+        }
+      if (b)
+        {
+          memcpy (arena->copy + b->offset, arena->memory + b->offset, b->bytes);
+          from = MAX (from, b->offset + b->bytes);
+        }
+    }
+  return TRUE;
+}
+
 gboolean
 rn_arena_check_after (RnArenaCheck *check, int i, GError **error)
 {
@@ -172,37 +246,24 @@ rn_arena_check_after (RnArenaCheck *check, int i, GError **error)
   for (int k = 0; k < n_fresh; k++)
     {
       const RnBuffer *b = &plan->buffers[buffers[k]];
-      gsize at = find_poison (check->arena + b->offset, b->bytes);
+      gsize at = find_unwritten (check, i, b);
       if (at < b->bytes)
-        return fail (check, i, b->offset + at, "left a part of its output unwritten", error);
+        return fail (check, i, b->space, b->offset + at, "left a part of its output unwritten", error);
     }
   for (int k = 0; k < n; k++)
     {
       const RnBuffer *b = &plan->buffers[buffers[k]];
+      Arena *arena = &check->arenas[b->space];
       gsize end = b->bytes;
-      while (end > 0 && check->arena[b->offset + end - 1] == POISON)
+      while (end > 0 && arena->memory[b->offset + end - 1] == POISON)
         end--;
-      check->highest = MAX (check->highest, b->offset + end);
+      arena->highest = MAX (arena->highest, b->offset + end);
     }
 
   g_qsort_with_data (buffers, n, sizeof *buffers, compare_offsets, plan->buffers);
-  gsize from = 0;
-  for (int k = 0; k <= n; k++)
-    {
-      gsize to = k < n ? plan->buffers[buffers[k]].offset : plan->arena_bytes;
-      if (to > from)
-        {
-          gsize at = first_difference (check, from, to);
-          if (at < to)
-            return fail (check, i, at, "wrote outside its outputs and workspace", error);
-        }
-      if (k < n)
-        {
-          const RnBuffer *b = &plan->buffers[buffers[k]];
-          memcpy (check->copy + b->offset, check->arena + b->offset, b->bytes);
-          from = MAX (from, b->offset + b->bytes);
-        }
-    }
+  for (int space = 0; space < RN_N_SPACES; space++)
+    if (!check_rest (check, i, (RnSpace) space, buffers, n, error))
+      return FALSE;
 
   if (i + 1 < (int) plan->graph->ops->len) /* after the last op the host reads the outputs */
     for (int b = 0; b < plan->n_buffers; b++)
@@ -212,7 +273,7 @@ rn_arena_check_after (RnArenaCheck *check, int i, GError **error)
 }
 
 gsize
-rn_arena_check_highest_byte (const RnArenaCheck *check)
+rn_arena_check_highest_byte (const RnArenaCheck *check, RnSpace space)
 {
-  return check->highest;
+  return check->arenas[space].highest;
 }

@@ -12,7 +12,7 @@
 struct _RnExecutor
 {
   RnPlan *plan;        /* lent */
-  guint8 *arena;       /* lent */
+  RnArenas arenas;     /* lent */
   const void **in;     /* [ops][RN_OP_MAX_IN] */
   void **out;          /* [ops][RN_OP_MAX_OUT] */
   void **workspace;    /* [ops] */
@@ -41,26 +41,43 @@ rn_executor_address (const RnExecutor *executor, RnValueId v)
       break;
     }
   int b = plan->buffer_of[v];
-  return b >= 0 ? executor->arena + plan->buffers[b].offset : NULL;
+  return b >= 0 ? (guint8 *) executor->arenas.memory[plan->buffers[b].space] + plan->buffers[b].offset : NULL;
+}
+
+static gboolean
+check_arenas (const RnPlan *plan, const RnArenas *arenas, GError **error)
+{
+  const gsize needed[RN_N_SPACES] = {
+    [RN_SPACE_DEVICE] = plan->arena_bytes, [RN_SPACE_HOST] = plan->host_arena_bytes
+  };
+  for (int space = 0; space < RN_N_SPACES; space++)
+    if (arenas->bytes[space] < needed[space])
+      {
+        g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+                     "the plan needs %s arena of %" G_GSIZE_FORMAT " bytes, there are %" G_GSIZE_FORMAT,
+                     space == RN_SPACE_HOST ? "a host" : "an", needed[space], arenas->bytes[space]);
+        return FALSE;
+      }
+  return TRUE;
 }
 
 RnExecutor *
 rn_executor_new (RnPlan *plan, void *arena, gsize arena_bytes, GError **error)
 {
-  if (arena_bytes < plan->arena_bytes)
-    {
-      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
-                   "the plan needs an arena of %" G_GSIZE_FORMAT " bytes, there are %" G_GSIZE_FORMAT,
-                   plan->arena_bytes, arena_bytes);
-      return NULL;
-    }
-  if (!rn_plan_finalize (plan, error))
+  const RnArenas arenas = { { arena }, { arena_bytes } };
+  return rn_executor_new_in (plan, &arenas, error);
+}
+
+RnExecutor *
+rn_executor_new_in (RnPlan *plan, const RnArenas *arenas, GError **error)
+{
+  if (!check_arenas (plan, arenas, error) || !rn_plan_finalize (plan, error))
     return NULL;
 
   guint n_ops = plan->graph->ops->len;
   RnExecutor *executor = g_new0 (RnExecutor, 1);
   executor->plan = plan;
-  executor->arena = arena;
+  executor->arenas = *arenas;
   executor->in = g_new0 (const void *, n_ops *RN_OP_MAX_IN);
   executor->out = g_new0 (void *, n_ops *RN_OP_MAX_OUT);
   executor->workspace = g_new0 (void *, n_ops);
@@ -74,7 +91,8 @@ rn_executor_new (RnPlan *plan, void *arena, gsize arena_bytes, GError **error)
         if (op->out[s] != RN_NO_VALUE)
           executor->out[i * RN_OP_MAX_OUT + s] = rn_executor_address (executor, op->out[s]);
       if (plan->workspace_of[i] >= 0)
-        executor->workspace[i] = executor->arena + plan->buffers[plan->workspace_of[i]].offset;
+        executor->workspace[i] =
+            (guint8 *) executor->arenas.memory[RN_SPACE_DEVICE] + plan->buffers[plan->workspace_of[i]].offset;
     }
   return executor;
 }
@@ -103,6 +121,13 @@ trace_op (const RnExecutor *executor, int i, gint64 start)
                 plan->prepared[i].kernel->name, shapes);
   if (rn_trace_wants_memory ())
     rn_trace_count ("arena bytes in use", (double) rn_plan_live_bytes (plan, i));
+}
+
+void
+rn_executor_host_wrote (RnExecutor *executor, RnValueId value)
+{
+  if (executor->check)
+    rn_arena_check_host_wrote (executor->check, executor->plan->buffer_of[value]);
 }
 
 static gboolean
@@ -145,12 +170,18 @@ gboolean
 rn_executor_enable_check (RnExecutor *executor, GError **error)
 {
   if (!executor->check)
-    executor->check = rn_arena_check_new (executor->plan, executor->arena, error);
+    executor->check = rn_arena_check_new (executor->plan, executor->arenas.memory, error);
   return executor->check != NULL;
 }
 
 gsize
 rn_executor_highest_byte (const RnExecutor *executor)
 {
-  return executor->check ? rn_arena_check_highest_byte (executor->check) : 0;
+  return executor->check ? rn_arena_check_highest_byte (executor->check, RN_SPACE_DEVICE) : 0;
+}
+
+gsize
+rn_executor_highest_host_byte (const RnExecutor *executor)
+{
+  return executor->check ? rn_arena_check_highest_byte (executor->check, RN_SPACE_HOST) : 0;
 }

@@ -76,7 +76,7 @@ can_share (const RnGraph *graph, const Life *lives, int i, RnValueId out, int s)
   if (in == RN_NO_VALUE || in == out || !is_in_arena (rn_graph_value (graph, in)))
     return FALSE;
   RnValueId root = root_of (lives, in);
-  if (lives[root].last != i
+  if (lives[root].last != i || rn_graph_value (graph, in)->space != rn_graph_value (graph, out)->space
       || !rn_desc_equal (&rn_graph_value (graph, in)->desc, &rn_graph_value (graph, out)->desc))
     return FALSE;
   /* another slot of the op that looks at the same storage would see it change */
@@ -115,32 +115,30 @@ share_storage (const RnGraph *graph, Life *lives)
 
 /* ---- the plan ---- */
 
+/* The buffers of values in @space. */
 static void
-collect_buffers (RnPlan *plan, const Life *lives)
+collect_values (RnPlan *plan, const Life *lives, RnSpace space)
 {
   const RnGraph *graph = plan->graph;
-  int n_ops = (int) graph->ops->len, n_values = (int) graph->values->len;
-  plan->buffers = g_new0 (RnBuffer, n_values + n_ops);
-  plan->buffer_of = g_new (int, n_values);
-  plan->workspace_of = g_new (int, n_ops);
-
-  for (RnValueId v = 0; v < n_values; v++)
+  for (RnValueId v = 0; v < (int) graph->values->len; v++)
     {
       const RnValue *value = rn_graph_value (graph, v);
-      plan->buffer_of[v] = -1;
-      if (!is_in_arena (value) || lives[v].first < 0 || lives[v].root != v)
+      if (!is_in_arena (value) || value->space != space || lives[v].first < 0 || lives[v].root != v)
         continue;
       plan->buffer_of[v] = plan->n_buffers;
       plan->buffers[plan->n_buffers++] = (RnBuffer){ .bytes = rn_desc_bytes (&value->desc),
                                                      .first = lives[v].first,
                                                      .last = lives[v].last,
                                                      .value = v,
-                                                     .op = -1 };
+                                                     .op = -1,
+                                                     .space = space };
     }
-  for (RnValueId v = 0; v < n_values; v++)
-    if (is_in_arena (rn_graph_value (graph, v)) && lives[v].first >= 0 && lives[v].root != v)
-      plan->buffer_of[v] = plan->buffer_of[root_of (lives, v)];
-  for (int i = 0; i < n_ops; i++)
+}
+
+static void
+collect_workspaces (RnPlan *plan)
+{
+  for (int i = 0; i < (int) plan->graph->ops->len; i++)
     {
       gsize bytes = plan->prepared[i].workspace_bytes;
       plan->workspace_of[i] = -1;
@@ -153,14 +151,46 @@ collect_buffers (RnPlan *plan, const Life *lives)
     }
 }
 
-gsize
-rn_plan_live_bytes (const RnPlan *plan, int i)
+static void
+collect_buffers (RnPlan *plan, const Life *lives)
+{
+  const RnGraph *graph = plan->graph;
+  int n_ops = (int) graph->ops->len, n_values = (int) graph->values->len;
+  plan->buffers = g_new0 (RnBuffer, n_values + n_ops);
+  plan->buffer_of = g_new (int, n_values);
+  plan->workspace_of = g_new (int, n_ops);
+
+  for (RnValueId v = 0; v < n_values; v++)
+    plan->buffer_of[v] = -1;
+  collect_values (plan, lives, RN_SPACE_DEVICE);
+  collect_workspaces (plan);
+  plan->n_device_buffers = plan->n_buffers;
+  collect_values (plan, lives, RN_SPACE_HOST);
+  for (RnValueId v = 0; v < n_values; v++)
+    if (is_in_arena (rn_graph_value (graph, v)) && lives[v].first >= 0 && lives[v].root != v)
+      plan->buffer_of[v] = plan->buffer_of[root_of (lives, v)];
+}
+
+static gsize
+live_bytes (const RnPlan *plan, int from, int to, int i)
 {
   gsize live = 0;
-  for (int b = 0; b < plan->n_buffers; b++)
+  for (int b = from; b < to; b++)
     if (plan->buffers[b].first <= i && i <= plan->buffers[b].last)
       live += plan->buffers[b].bytes;
   return live;
+}
+
+gsize
+rn_plan_live_bytes (const RnPlan *plan, int i)
+{
+  return live_bytes (plan, 0, plan->n_device_buffers, i);
+}
+
+gsize
+rn_plan_host_live_bytes (const RnPlan *plan, int i)
+{
+  return live_bytes (plan, plan->n_device_buffers, plan->n_buffers, i);
 }
 
 static void
@@ -174,6 +204,7 @@ find_peak (RnPlan *plan)
           plan->live_bound_bytes = live;
           plan->peak_op = i;
         }
+      plan->host_live_bound_bytes = MAX (plan->host_live_bound_bytes, rn_plan_host_live_bytes (plan, i));
     }
 }
 
@@ -194,7 +225,7 @@ rn_plan_new (RnGraph *graph, RnDevice *device, gboolean inplace, GError **error)
           g_prefix_error (error, "%s: ", rn_graph_op (graph, i)->scope);
           return NULL;
         }
-      if (i < graph->turn)
+      if (rn_graph_op (graph, i)->phase == RN_PHASE_FORWARD)
         plan->macs += rn_op_cost (&plan->calls[i]).macs;
     }
 
@@ -204,7 +235,9 @@ rn_plan_new (RnGraph *graph, RnDevice *device, gboolean inplace, GError **error)
     share_storage (graph, lives);
   collect_buffers (plan, lives);
   find_peak (plan);
-  plan->arena_bytes = rn_place_buffers (plan->buffers, plan->n_buffers);
+  plan->arena_bytes = rn_place_buffers (plan->buffers, plan->n_device_buffers);
+  plan->host_arena_bytes =
+      rn_place_buffers (plan->buffers + plan->n_device_buffers, plan->n_buffers - plan->n_device_buffers);
   return g_steal_pointer (&plan);
 }
 
@@ -247,9 +280,10 @@ describe_buffer (const RnPlan *plan, const RnBuffer *b)
 {
   const char *name = b->value != RN_NO_VALUE ? rn_graph_value (plan->graph, b->value)->name
                                              : rn_graph_op (plan->graph, b->op)->scope;
-  return g_strdup_printf ("%s%s [%" G_GSIZE_FORMAT ", %" G_GSIZE_FORMAT ") ops %d..%d",
+  return g_strdup_printf ("%s%s [%" G_GSIZE_FORMAT ", %" G_GSIZE_FORMAT ")%s ops %d..%d",
                           b->value != RN_NO_VALUE ? "" : "workspace of ", name, b->offset,
-                          b->offset + b->bytes, b->first, b->last);
+                          b->offset + b->bytes, b->space == RN_SPACE_HOST ? " of the host" : "", b->first,
+                          b->last);
 }
 
 char *
@@ -258,17 +292,18 @@ rn_plan_check (const RnPlan *plan)
   for (int i = 0; i < plan->n_buffers; i++)
     {
       const RnBuffer *a = &plan->buffers[i];
-      if (a->offset % RN_ARENA_ALIGNMENT != 0 || a->offset + a->bytes > plan->arena_bytes)
+      gsize arena = a->space == RN_SPACE_HOST ? plan->host_arena_bytes : plan->arena_bytes;
+      if (a->offset % RN_ARENA_ALIGNMENT != 0 || a->offset + a->bytes > arena)
         {
           g_autofree char *text = describe_buffer (plan, a);
           return g_strdup_printf ("%s is misaligned or outside the arena of %" G_GSIZE_FORMAT " bytes", text,
-                                  plan->arena_bytes);
+                                  arena);
         }
       for (int k = 0; k < i; k++)
         {
           const RnBuffer *b = &plan->buffers[k];
-          if (a->first <= b->last && b->first <= a->last && a->offset < b->offset + b->bytes
-              && b->offset < a->offset + a->bytes)
+          if (a->space == b->space && a->first <= b->last && b->first <= a->last
+              && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes)
             {
               g_autofree char *text_a = describe_buffer (plan, a), *text_b = describe_buffer (plan, b);
               return g_strdup_printf ("%s overlaps %s", text_a, text_b);

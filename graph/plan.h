@@ -1,6 +1,6 @@
 /*
- * plan.h: the memory plan of one graph: kernels chosen, and a fixed offset in one arena for every value and
- * every workspace.
+ * plan.h: the memory plan of one graph: kernels chosen, and a fixed offset for every value and every workspace
+ * in one arena of the device; values of RN_SPACE_HOST have an arena of their own.
  *
  * A buffer is a set of values that share storage (in-place chains). Its life runs from the op that first
  * writes it to the op that last reads it. Inputs are alive from op 0; outputs to the end, kept values to the
@@ -23,6 +23,7 @@ typedef struct
   gsize offset;
   RnValueId value; /* the first value that lives here; RN_NO_VALUE for a workspace */
   int op;          /* of a workspace, else -1 */
+  RnSpace space;   /* whose arena; a workspace is of the device */
 } RnBuffer;
 
 typedef struct
@@ -31,14 +32,15 @@ typedef struct
   RnDevice *device;     /* lent */
   RnOpCall *calls;      /* [ops] */
   RnPrepared *prepared; /* [ops] */
-  RnBuffer *buffers;
-  int n_buffers;
+  RnBuffer *buffers; /* those of the device, then those of the host */
+  int n_buffers, n_device_buffers;
   int *buffer_of;         /* [values], -1 for parameters and their gradients */
   int *workspace_of;      /* [ops], -1 for none */
   gsize arena_bytes;      /* highest end of a buffer */
   gsize live_bound_bytes; /* largest sum of live buffers at one op: no placement can need less */
   gsize workspace_bytes;  /* largest workspace of one op */
   int peak_op;            /* an op at which live_bound_bytes is reached */
+  gsize host_arena_bytes, host_live_bound_bytes; /* the same of the host's arena */
   gint64 macs;            /* convolution multiply-adds of the forward ops, for the whole batch */
   gboolean finalized;
 } RnPlan;
@@ -61,8 +63,9 @@ gboolean rn_plan_finalize (RnPlan *plan, GError **error);
  * value. NULL or the fault. */
 char *rn_plan_check (const RnPlan *plan);
 
-/* Bytes alive at op @i. */
+/* Bytes of the device's arena that are alive at op @i. */
 gsize rn_plan_live_bytes (const RnPlan *plan, int i);
+gsize rn_plan_host_live_bytes (const RnPlan *plan, int i);
 
 /*
  * Offsets for buffers with lives, first in placement.c: @buffers[i].offset is set; returns the arena's size.

@@ -14,6 +14,7 @@ G_BEGIN_DECLS
 
 typedef struct _RnDevice RnDevice;
 typedef struct _RnKernel RnKernel;
+typedef struct _RnCallCache RnCallCache; /* call-cache.h */
 
 /* A kernel bound to one call: made at plan time, used by every execution. */
 typedef struct
@@ -53,6 +54,14 @@ typedef struct
   const char *name; /* "cpu", "cuda" */
   RnStatus (*alloc) (RnDevice *device, gsize bytes, void **memory);
   void (*free) (RnDevice *device, void *memory, gsize bytes);
+  /* Memory of the host that ops can copy from and to: pinned where that makes a difference. */
+  RnStatus (*alloc_host) (RnDevice *device, gsize bytes, void **memory);
+  void (*free_host) (RnDevice *device, void *memory, gsize bytes);
+  /*
+   * (optional) Gives the whole pages of a part of allocated memory, of the device or of the host, back to the
+   * system. Their values are lost; they come back when they are used. Returns the bytes that were there.
+   */
+  gsize (*trim) (RnDevice *device, void *memory, gsize bytes);
   RnStatus (*copy_in) (RnDevice *device, void *dst, const void *host_src, gsize bytes);
   RnStatus (*copy_out) (RnDevice *device, void *host_dst, const void *src, gsize bytes);
   RnStatus (*fill) (RnDevice *device, void *dst, int byte, gsize bytes);
@@ -70,6 +79,9 @@ struct _RnDevice
   gsize workspace_limit;          /* most scratch bytes of one op; 0: no limit */
   char *const *prefer,
       *const *forbid; /* kernel name patterns (glob), from the configuration; NULL-ended or NULL; lent */
+  /* (nullable) lent: kernels of calls are looked up here first, and kept here. Plans are then only to be
+   * looked at: nothing that they hold can run. */
+  RnCallCache *calls;
   char *description; /* "oneDNN 2.6.3, AVX-512, 2 threads": saved in checkpoints, a difference warns at resume
                       */
 };

@@ -10,6 +10,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 RnStatus
 rn_host_alloc (RnDevice *device, gsize bytes, void **memory)
@@ -29,6 +30,43 @@ rn_host_free (RnDevice *device, void *memory, gsize bytes)
 {
   if (memory != NULL)
     munmap (memory, MAX (bytes, 1));
+}
+
+/* Bytes of [start, end), whole pages, that have memory behind them. */
+static gsize
+resident_bytes (char *start, char *end, gsize page)
+{
+  enum
+  {
+    CHUNK = 4096 /* pages at a time */
+  };
+  unsigned char state[CHUNK];
+  gsize found = 0;
+
+  for (char *at = start; at < end;)
+    {
+      gsize n = MIN ((gsize) (end - at) / page, CHUNK);
+      if (mincore (at, n * page, state) != 0)
+        break;
+      for (gsize i = 0; i < n; i++)
+        found += state[i] & 1;
+      at += n * page;
+    }
+  return found * page;
+}
+
+gsize
+rn_host_trim (RnDevice *device, void *memory, gsize bytes)
+{
+  gsize page = (gsize) sysconf (_SC_PAGESIZE);
+  char *start = (char *) memory + (page - (gsize) memory % page) % page;
+  char *end = (char *) memory + bytes;
+
+  end -= (gsize) end % page;
+  if (end <= start)
+    return 0;
+  gsize found = resident_bytes (start, end, page);
+  return madvise (start, (gsize) (end - start), MADV_DONTNEED) == 0 ? found : 0;
 }
 
 RnStatus
@@ -56,6 +94,9 @@ static const RnDeviceVtbl ref_vtbl = {
   .name = "cpu",
   .alloc = rn_host_alloc,
   .free = rn_host_free,
+  .alloc_host = rn_host_alloc,
+  .free_host = rn_host_free,
+  .trim = rn_host_trim,
   .copy_in = rn_host_copy,
   .copy_out = rn_host_copy,
   .fill = rn_host_fill,
