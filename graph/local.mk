@@ -3,6 +3,7 @@ librunner_internal_la_SOURCES += \
   graph/arena-check.c graph/arena-check.h \
   graph/build.c \
   graph/check.c \
+  graph/cost.c graph/cost.h \
   graph/executor.c graph/executor.h \
   graph/graph.c graph/graph.h \
   graph/memory-options.h \

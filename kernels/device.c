@@ -4,6 +4,8 @@
 
 #include "kernels/device.h"
 
+#include "kernels/call-cache.h"
+
 #include <string.h>
 
 /* RN_TRACE is a comma-separated list of topics. */
@@ -50,11 +52,10 @@ try_kernel (RnDevice *device, const RnKernel *kernel, const RnOpCall *call, RnPr
   return NULL;
 }
 
-gboolean
-rn_device_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GError **error)
+/* Finds the kernel for @call anew. */
+static gboolean
+find_kernel (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GError **error)
 {
-  g_return_val_if_fail (device != NULL && call != NULL && prepared != NULL, FALSE);
-
   const char *reason = rn_op_check (call);
   if (reason != NULL)
     {
@@ -89,8 +90,29 @@ rn_device_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared,
 }
 
 gboolean
+rn_device_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GError **error)
+{
+  g_return_val_if_fail (device != NULL && call != NULL && prepared != NULL, FALSE);
+
+  if (device->calls == NULL)
+    return find_kernel (device, call, prepared, error);
+  const RnPrepared *known = rn_call_cache_find (device->calls, call, device->workspace_limit);
+  if (known == NULL)
+    {
+      RnPrepared found;
+      if (!find_kernel (device, call, &found, error))
+        return FALSE;
+      rn_call_cache_add (device->calls, call, device->workspace_limit, &found);
+      known = rn_call_cache_find (device->calls, call, device->workspace_limit);
+    }
+  *prepared = *known;
+  return TRUE;
+}
+
+gboolean
 rn_device_finalize (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GError **error)
 {
+  g_return_val_if_fail (device->calls == NULL, FALSE);
   if (prepared->kernel->finalize == NULL)
     return TRUE;
   RnStatus status = prepared->kernel->finalize (device, call, prepared);

@@ -13,3 +13,8 @@ tests_graph_test_params_SOURCES = tests/graph/test-params.c
 tests_graph_test_params_LDADD = $(TEST_LIBS)
 tests_graph_test_passes_SOURCES = tests/graph/test-passes.c tests/graph/nets.c tests/graph/nets.h
 tests_graph_test_passes_LDADD = $(TEST_LIBS)
+
+# Times every op against its prediction; run by hand.
+EXTRA_PROGRAMS += tests/graph/bench-cost
+tests_graph_bench_cost_SOURCES = tests/graph/bench-cost.c
+tests_graph_bench_cost_LDADD = $(TEST_LIBS)
