@@ -27,16 +27,18 @@ is_of_params (const RnValue *value)
          || value->kind == RN_VALUE_EMA;
 }
 
-/* Values of the set may be seen flat, as vectors, or, with param -1, all of them as one. */
+/* Values of the set may be seen flat, as vectors, or, with param -1, all of them as one. Of the others only a
+ * gradient may belong to a parameter. */
 static char *
 check_value (const RnGraph *graph, RnValueId v)
 {
   const RnValue *value = rn_graph_value (graph, v);
   gboolean is_whole = value->param == -1 && value->kind != RN_VALUE_STATE;
+  gboolean may_belong = is_of_params (value) || value->kind == RN_VALUE_GRADIENT;
   if (value->gradient < RN_NO_VALUE || value->gradient >= (int) graph->values->len)
     return g_strdup_printf ("value %%%d (%s): its gradient %%%d does not exist", v, value->name,
                             value->gradient);
-  if (!is_of_params (value) || is_whole)
+  if (!may_belong || is_whole)
     return value->param == -1 ? NULL : g_strdup_printf ("value %%%d (%s): is no parameter", v, value->name);
   if (value->param < 0 || value->param >= rn_param_set_size (graph->params))
     return g_strdup_printf ("value %%%d (%s): no such parameter: %d", v, value->name, value->param);
@@ -63,10 +65,31 @@ check_inputs (const Check *check, const RnGraphOp *op)
   return NULL;
 }
 
+/* What an op updates is of the parameters, or lies in the arena and was written before; anything else is
+ * written once. A copy may give a state of the optimizer back to the host memory that it came from. */
+static char *
+check_output (const Check *check, const RnGraphOp *op, int s)
+{
+  RnValueId v = op->out[s];
+  const RnValue *value = rn_graph_value (check->graph, v);
+  const char *slot = rn_op_out_name (op->op, s);
+  gboolean is_param = is_of_params (value), is_update = (rn_op_update_mask (op->op) >> s) & 1;
+  gboolean is_state_home = op->op == RN_OP_COPY && value->kind == RN_VALUE_STATE;
+
+  if (is_param && !is_update && !is_state_home)
+    return fault (check, "%s must not be of the parameters, but is %%%d (%s)", slot, v, value->name);
+  if (is_update && value->kind == RN_VALUE_INPUT)
+    return fault (check, "%s updates %%%d (%s), which is the host's", slot, v, value->name);
+  if (is_update && !check->written[v])
+    return fault (check, "%s updates %%%d (%s), which is not written yet", slot, v, value->name);
+  if (!is_update && !is_state_home && check->written[v])
+    return fault (check, "%s writes %%%d (%s), which has a writer already", slot, v, value->name);
+  return NULL;
+}
+
 static char *
 check_outputs (Check *check, const RnGraphOp *op)
 {
-  guint updates = rn_op_update_mask (op->op);
   for (int s = 0; s < RN_OP_MAX_OUT; s++)
     {
       RnValueId v = op->out[s];
@@ -74,15 +97,9 @@ check_outputs (Check *check, const RnGraphOp *op)
         continue;
       if (v < 0 || v >= (int) check->graph->values->len || s >= rn_op_n_out (op->op))
         return fault (check, "output %d: no such value or slot", s);
-      const RnValue *value = rn_graph_value (check->graph, v);
-      gboolean is_param = is_of_params (value);
-      gboolean is_update = (updates >> s) & 1;
-      if (is_param != is_update)
-        return fault (check, "%s must %sbe of the parameters, but is %%%d (%s)", rn_op_out_name (op->op, s),
-                      is_param ? "not " : "", v, value->name);
-      if (!is_param && check->written[v])
-        return fault (check, "%s writes %%%d (%s), which has a writer already", rn_op_out_name (op->op, s), v,
-                      value->name);
+      char *found = check_output (check, op, s);
+      if (found)
+        return found;
       check->written[v] = TRUE;
     }
   return NULL;

@@ -179,6 +179,46 @@ finish_window (RnOptimizerHook *self, RnRunner *runner, const RnWindow *window, 
          && rn_runner_step (runner, multiplier, clip_value, error);
 }
 
+/* Backward pass and step in one, for this batch of the window. @is_last: there are no more. */
+static gboolean
+step_in_backward (RnOptimizerHook *self, RnRunner *runner, const RnWindow *window, gboolean is_last,
+                  GError **error)
+{
+  double multiplier = window_multiplier (self, window), clip_value = 0;
+
+  if (self->has_clip && !rn_grad_clip_apply (&self->clip, runner, &multiplier, &clip_value, error))
+    return FALSE;
+  return rn_runner_backward_and_step (runner,
+                                      &(RnBackwardStep){ .grad_multiplier = multiplier,
+                                                         .clip_value = clip_value,
+                                                         .begins = self->pending.n_micro == 0,
+                                                         .ends = is_last },
+                                      error);
+}
+
+/* Backward pass of this batch of the window, and the step behind the last one. */
+static gboolean
+backward (RnOptimizerHook *self, RnRunner *runner, const RnWindow *window, gboolean is_last, GError **error)
+{
+  gboolean in_backward = rn_runner_updates_in_backward (runner);
+
+  if (!(in_backward ? step_in_backward (self, runner, window, is_last, error)
+                    : rn_runner_backward (runner, error)))
+    return FALSE;
+  self->pending.n_micro++;
+  if (self->accumulation.normalize != RN_NORMALIZE_MICRO)
+    self->pending.total += batch_weight (self, runner);
+  return in_backward || !is_last || finish_window (self, runner, window, error);
+}
+
+/* Whether checkpoints have what an open window has collected. In the momentum it is there in any case. */
+static gboolean
+saves_pending (const RnOptimizerHook *self, const RnRunner *runner)
+{
+  return rn_runner_updates_in_backward (runner)
+         || (self->accumulation.save_pending && self->accumulation.compat == 0);
+}
+
 static void
 log_window (const RnOptimizerHook *self, RnRunner *runner)
 {
@@ -202,17 +242,11 @@ rn_optimizer_hook_after_train_iter (RnHook *hook, RnRunner *runner, GError **err
       rn_runner_skip_backward (runner);
       return TRUE;
     }
-  if (!rn_runner_backward (runner, error))
-    return FALSE;
-  self->pending.n_micro++;
-  if (self->accumulation.normalize != RN_NORMALIZE_MICRO)
-    self->pending.total += batch_weight (self, runner);
-  if (iter + 1 == window.end && !finish_window (self, runner, &window, error))
+  if (!backward (self, runner, &window, iter + 1 == window.end, error))
     return FALSE;
   log_window (self, runner);
   if (iter + 1 == window.end)
     self->pending.n_micro = 0;
-  rn_runner_set_window_open (runner, self->pending.n_micro > 0 && self->accumulation.save_pending
-                                         && self->accumulation.compat == 0);
+  rn_runner_set_window_open (runner, self->pending.n_micro > 0 && saves_pending (self, runner));
   return TRUE;
 }

@@ -75,6 +75,9 @@ find_obstacle (const RnOptimizerHook *self, const RnRunner *runner, const RnWind
   const RnPending *loaded = &self->loaded;
   double scale = rn_optimizer_hook_scale (self);
 
+  if (self->has_loaded && loaded->n_micro > 0 && rn_runner_updates_in_backward (runner)
+      && !rn_runner_has_part_of_step (runner))
+    return g_strdup ("memory.update: in_backward has no place for them");
   if (!self->has_loaded || loaded->n_micro == 0 || !rn_runner_is_window_open (runner))
     return g_strdup ("the checkpoint does not have them");
   if (self->windows.is_mmcv)
@@ -87,6 +90,8 @@ find_obstacle (const RnOptimizerHook *self, const RnRunner *runner, const RnWind
   if (loaded->scale != scale)
     return g_strdup_printf ("the loss scale is %g and was %g", scale, loaded->scale);
   gint64 factor = loaded->normalize == RN_NORMALIZE_MICRO ? window->factor : 1;
+  if (rn_runner_has_part_of_step (runner) && window->is_dropped)
+    return g_strdup ("tail: drop would leave it unfinished");
   if (loaded->begin != window->begin || loaded->begin + loaded->n_micro != rn_runner_iter (runner)
       || loaded->factor != factor)
     return g_strdup ("the window has changed with tail, flush_at_epoch_end or the length of the run");
@@ -116,13 +121,13 @@ count_lost (const RnOptimizerHook *self, const RnRunner *runner, const RnWindow 
 }
 
 /* Takes up the window that the checkpoint was made in, or what is left of it. */
-static void
-take_up (RnOptimizerHook *self, RnRunner *runner)
+static gboolean
+take_up (RnOptimizerHook *self, RnRunner *runner, GError **error)
 {
   gint64 iter = rn_runner_iter (runner);
 
   if (iter == 0 || iter >= self->windows.max_iters)
-    return;
+    return TRUE;
   RnWindow whole = rn_accumulation_window (&self->windows, iter);
   if (self->has_loaded && self->loaded.n_micro > 0 && self->loaded.begin > whole.begin
       && self->loaded.begin < iter)
@@ -132,8 +137,11 @@ take_up (RnOptimizerHook *self, RnRunner *runner)
   if (obstacle == NULL)
     {
       self->pending = self->loaded;
-      return;
+      return TRUE;
     }
+  if (rn_runner_has_part_of_step (runner))
+    return rn_hook_error (error, "%s: cannot resume: " RN_PART_OF_STEP_TEXT, rn_runner_resumed_from (runner),
+                          obstacle);
 
   gint64 n_lost = count_lost (self, runner, &whole);
   self->windows.cut_at = iter;
@@ -151,6 +159,7 @@ take_up (RnOptimizerHook *self, RnRunner *runner)
                " only",
                iter + 1, window.end);
   rn_runner_set_window_open (runner, FALSE);
+  return TRUE;
 }
 
 /* ---- Notices ---- */
@@ -206,7 +215,8 @@ rn_optimizer_hook_before_run (RnHook *hook, RnRunner *runner, GError **error)
 {
   RnOptimizerHook *self = (RnOptimizerHook *) hook;
 
-  take_up (self, runner);
+  if (!take_up (self, runner, error))
+    return FALSE;
   announce (self, runner);
   return TRUE;
 }

@@ -449,13 +449,22 @@ check_hyper (const RnTensorDesc *hyper, int group)
   return NULL;
 }
 
+/* A gradient may lie in the shape of its parameter, while this one is seen as a vector. */
+static gboolean
+is_gradient_of (const RnTensorDesc *grad, const RnTensorDesc *param)
+{
+  return param->dtype == RN_F32 && grad->dtype == RN_F32
+         && rn_desc_stored_elements (grad) == rn_desc_elements (param)
+         && rn_desc_stored_elements (param) == rn_desc_elements (param);
+}
+
 static Check
 check_sgd (const RnOpCall *call)
 {
   const RnTensorDesc *param = &call->out[RN_SGD_PARAM];
 
-  if (param->dtype != RN_F32 || !rn_desc_equal (param, &call->in[RN_SGD_GRAD]))
-    return "gradient and parameter must be F32 and of equal shape";
+  if (!is_gradient_of (&call->in[RN_SGD_GRAD], param))
+    return "gradient and parameter must be F32, in plain layout, and of equal size";
   if (RN_HAS_OUT (call, RN_SGD_MOMENTUM) && !rn_desc_equal (param, &call->out[RN_SGD_MOMENTUM]))
     return "momentum differs from the parameter in shape or dtype";
   return check_hyper (&call->in[RN_SGD_HYPER], call->args.sgd.group);
@@ -466,8 +475,8 @@ check_adam (const RnOpCall *call)
 {
   const RnTensorDesc *param = &call->out[RN_ADAM_PARAM];
 
-  if (param->dtype != RN_F32 || !rn_desc_equal (param, &call->in[RN_ADAM_GRAD]))
-    return "gradient and parameter must be F32 and of equal shape";
+  if (!is_gradient_of (&call->in[RN_ADAM_GRAD], param))
+    return "gradient and parameter must be F32, in plain layout, and of equal size";
   for (int i = RN_ADAM_EXP_AVG; i < RN_ADAM_OUT_COUNT; i++)
     if (RN_HAS_OUT (call, i) && !rn_desc_equal (param, &call->out[i]))
       return "a state differs from the parameter in shape or dtype";

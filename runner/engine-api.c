@@ -69,10 +69,22 @@ rn_runner_zero_grads (RnRunner *runner, GError **error)
   return runner->task->vtbl->zero_grads (runner->task, error);
 }
 
+/* For what only an update behind the backward pass leaves time for. */
+static gboolean
+check_gradients_kept (const RnRunner *runner, GError **error)
+{
+  return !runner->task->updates_in_backward
+         || rn_hook_error (error, "memory.update: in_backward keeps no gradients and steps in the backward "
+                                  "pass; what works: memory.update: after_backward");
+}
+
 gboolean
 rn_runner_backward (RnRunner *runner, GError **error)
 {
   gint64 start = g_get_monotonic_time ();
+
+  if (!check_gradients_kept (runner, error))
+    return FALSE;
 
   runner->is_backward_done = TRUE;
   if (!runner->task->vtbl->backward (runner->task, error))
@@ -104,6 +116,8 @@ rn_runner_call_before_step (RnRunner *runner, double multiplier, GError **error)
 {
   RnStage stage = runner->stage;
 
+  if (!check_gradients_kept (runner, error))
+    return FALSE;
   runner->stage = RN_STAGE_BEFORE_STEP;
   runner->has_step_grads = TRUE;
   runner->grad_multiplier = multiplier;
@@ -115,7 +129,15 @@ rn_runner_call_before_step (RnRunner *runner, double multiplier, GError **error)
 gboolean
 rn_runner_grad_stats (RnRunner *runner, double norm_type, RnGradStats *stats, GError **error)
 {
-  return runner->task->vtbl->grad_stats (runner->task, norm_type, stats, error);
+  return check_gradients_kept (runner, error)
+         && runner->task->vtbl->grad_stats (runner->task, norm_type, stats, error);
+}
+
+static void
+note_step (RnRunner *runner)
+{
+  runner->has_optimizer_state = TRUE;
+  runner->now.opt_step++;
 }
 
 gboolean
@@ -130,13 +152,48 @@ rn_runner_step (RnRunner *runner, double grad_multiplier, double clip_value, GEr
     .is_first = !runner->has_optimizer_state,
   };
   gint64 trace_start = rn_trace_begin ();
-  if (!runner->task->vtbl->update (runner->task, &update, error))
+  if (!check_gradients_kept (runner, error) || !runner->task->vtbl->update (runner->task, &update, error))
     return FALSE;
   rn_trace_end (trace_start, RN_TRACE_PHASE, "step", NULL);
-  runner->has_optimizer_state = TRUE;
-  runner->now.opt_step++;
+  note_step (runner);
   runner->times.step += g_get_monotonic_time () - start;
   return TRUE;
+}
+
+gboolean
+rn_runner_updates_in_backward (const RnRunner *runner)
+{
+  return runner->task->updates_in_backward;
+}
+
+gboolean
+rn_runner_backward_and_step (RnRunner *runner, const RnBackwardStep *step, GError **error)
+{
+  gint64 start = g_get_monotonic_time ();
+  RnTaskUpdate update = {
+    .lrs = runner->lrs,
+    .momentum = runner->momentum,
+    .grad_multiplier = step->grad_multiplier,
+    .clip_value = step->clip_value,
+    .is_first = !runner->has_optimizer_state,
+    .continues = !step->begins,
+    .waits = !step->ends,
+  };
+
+  g_return_val_if_fail (runner->task->updates_in_backward, FALSE);
+  runner->is_backward_done = TRUE;
+  if (!runner->task->vtbl->backward_update (runner->task, &update, error))
+    return FALSE;
+  if (step->ends)
+    note_step (runner);
+  runner->times.backward += g_get_monotonic_time () - start;
+  return TRUE;
+}
+
+gboolean
+rn_runner_has_part_of_step (const RnRunner *runner)
+{
+  return runner->has_part_of_step;
 }
 
 char **

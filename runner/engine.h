@@ -44,6 +44,31 @@ RN_API gboolean rn_runner_grad_stats (RnRunner *runner, double norm_type, RnGrad
 /* One optimizer step with gradients times @grad_multiplier, then cut to [-@clip_value, @clip_value] (0: not
  * cut). Moves opt_step. */
 RN_API gboolean rn_runner_step (RnRunner *runner, double grad_multiplier, double clip_value, GError **error);
+
+/*
+ * `memory.update: in_backward`: each parameter is stepped in the backward pass, as soon as its gradient is
+ * there, and no gradient is kept. Then rn_runner_backward_and_step takes the place of rn_runner_backward,
+ * _grad_stats, _call_before_step and _step, which fail.
+ */
+RN_API gboolean rn_runner_updates_in_backward (const RnRunner *runner);
+
+/* A step, or the part of one that a batch of an accumulation window is. */
+typedef struct
+{
+  double grad_multiplier, clip_value; /* as those of rn_runner_step */
+  gboolean begins, ends; /* the window: the momentum is decayed at its begin, the weights move at its end */
+} RnBackwardStep;
+
+/* after_train_iter only, once. Moves opt_step at the end of a window. */
+RN_API gboolean rn_runner_backward_and_step (RnRunner *runner, const RnBackwardStep *step, GError **error);
+/* After a resume: the momentum has the gradients of a window in it that is not finished. A run that cannot go
+ * on with that window must not begin: RN_PART_OF_STEP_TEXT, for printf with the reason. */
+RN_API gboolean rn_runner_has_part_of_step (const RnRunner *runner);
+#define RN_PART_OF_STEP_TEXT                                                                         \
+  "it was saved inside an accumulation window of memory.update: in_backward, whose gradients are a " \
+  "part of the momentum and cannot be taken out again: %s; what works: a checkpoint from the end "   \
+  "of a window, or the lines that it was made with"
+
 /* Trained parameters that no gradient reaches, NULL-ended. (transfer full) */
 RN_API char **rn_runner_unreached_params (const RnRunner *runner);
 /* Does a batch norm take its statistics from the batch? */

@@ -198,6 +198,9 @@ can_see_grad (const RnRunner *runner, guint param, GError **error)
   g_return_val_if_fail (param < runner->task->n_params, FALSE);
   if (!runner->task->params[param].is_trained)
     return rn_hook_error (error, "%s is not trained and has no gradient", runner->task->params[param].name);
+  if (runner->task->updates_in_backward)
+    return rn_hook_error (error, "memory.update: in_backward keeps no gradients; what works: memory.update: "
+                                 "after_backward, and RN_NEEDS_GRADIENTS in the hook's descriptor");
   if (!runner->has_step_grads)
     return rn_hook_error (error, "gradients are there in before_step, and after it in the same iteration");
   return TRUE;

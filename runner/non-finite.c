@@ -108,6 +108,53 @@ look_at_op (RnPrograms *p, const RnProgram *program, int i, char **where, GError
   return TRUE;
 }
 
+/*
+ * Whether op @i of the forward program is a part of the forward pass. A depth-first head has backward ops
+ * there too: they would add to gradients that are complete, so they do not run, and neither does what moves
+ * their results. @written: [values] by the ops that did.
+ */
+static gboolean
+belongs_to_pass (const RnGraph *graph, int i, const gboolean *written)
+{
+  const RnGraphOp *op = rn_graph_op (graph, i);
+
+  if (op->phase != RN_PHASE_FORWARD && op->phase != RN_PHASE_MOVE)
+    return FALSE;
+  for (int s = 0; s < RN_OP_MAX_IN; s++)
+    {
+      const RnValue *value = op->in[s] != RN_NO_VALUE ? rn_graph_value (graph, op->in[s]) : NULL;
+      if (value != NULL && (value->kind == RN_VALUE_ACTIVATION || value->kind == RN_VALUE_GRADIENT)
+          && !written[op->in[s]])
+        return FALSE;
+    }
+  return TRUE;
+}
+
+static void
+note_written (const RnGraph *graph, int i, gboolean *written)
+{
+  for (int s = 0; s < RN_OP_MAX_OUT; s++)
+    if (rn_graph_op (graph, i)->out[s] != RN_NO_VALUE)
+      written[rn_graph_op (graph, i)->out[s]] = TRUE;
+}
+
+static gboolean
+look_at_ops (RnPrograms *p, const RnProgram *program, char **where, GError **error)
+{
+  const RnGraph *graph = program->plan->graph;
+  g_autofree gboolean *written = g_new0 (gboolean, graph->values->len);
+
+  for (int i = 0; i < graph->turn && *where == NULL; i++)
+    {
+      if (!belongs_to_pass (graph, i, written))
+        continue;
+      if (!rn_executor_run (program->executor, i, i + 1, error) || !look_at_op (p, program, i, where, error))
+        return FALSE;
+      note_written (graph, i, written);
+    }
+  return TRUE;
+}
+
 gboolean
 rn_programs_find_non_finite (RnPrograms *p, const RnBatch *batch, char **where, GError **error)
 {
@@ -126,8 +173,5 @@ rn_programs_find_non_finite (RnPrograms *p, const RnBatch *batch, char **where, 
       *where = g_strdup_printf ("the images of the batch: %" G_GINT64_FORMAT " pixel values", found);
       return TRUE;
     }
-  for (int i = 0; i < program->plan->graph->turn && *where == NULL; i++)
-    if (!rn_executor_run (program->executor, i, i + 1, error) || !look_at_op (p, program, i, where, error))
-      return FALSE;
-  return TRUE;
+  return look_at_ops (p, program, where, error);
 }

@@ -25,9 +25,12 @@ unreached_params (const RnGraph *graph)
   for (int i = 0; i < (int) graph->ops->len; i++)
     for (int slot = 0; slot < RN_OP_MAX_OUT; slot++)
       {
-        RnValueId v = rn_graph_op (graph, i)->out[slot];
-        const RnValue *value = v != RN_NO_VALUE ? rn_graph_value (graph, v) : NULL;
-        if (value != NULL && value->kind == RN_VALUE_PARAM_GRAD && value->param >= 0)
+        const RnGraphOp *op = rn_graph_op (graph, i);
+        const RnValue *value = op->out[slot] != RN_NO_VALUE ? rn_graph_value (graph, op->out[slot]) : NULL;
+        gboolean is_gradient = value != NULL
+                               && (value->kind == RN_VALUE_PARAM_GRAD
+                                   || (value->kind == RN_VALUE_GRADIENT && op->op != RN_OP_ZERO));
+        if (is_gradient && value->param >= 0)
           is_reached[value->param] = TRUE;
       }
   for (int i = 0; i < rn_param_set_size (graph->params); i++)

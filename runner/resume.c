@@ -257,6 +257,13 @@ check_file (const RnRunner *runner, const RnSafetensors *file, GError **error)
   return FALSE;
 }
 
+static gboolean
+refuse_part_of_step (const char *reason, GError **error)
+{
+  g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH, RN_PART_OF_STEP_TEXT, reason);
+  return FALSE;
+}
+
 /* Gradients of an unfinished window are means over batches of the old size: hooks that find the window closed
  * begin a new one. */
 static gboolean
@@ -267,10 +274,15 @@ load_tensors (RnRunner *runner, const RnSafetensors *file, gboolean is_changed, 
   if (!runner->task->vtbl->load_tensors (runner->task, file, &found, error))
     return FALSE;
   runner->has_optimizer_state = (found & RN_TENSORS_OPTIMIZER) != 0;
-  runner->is_window_open = (found & RN_TENSORS_PENDING) != 0;
+  runner->has_part_of_step = (found & RN_TENSORS_PART_OF_STEP) != 0;
+  runner->is_window_open = runner->has_part_of_step || (found & RN_TENSORS_PENDING) != 0;
   runner->has_loaded_ema = (found & RN_TENSORS_EMA) != 0;
+  if (runner->has_part_of_step && !runner->task->updates_in_backward)
+    return refuse_part_of_step ("memory.update is after_backward and was in_backward", error);
   if (!is_changed || !runner->is_window_open)
     return TRUE;
+  if (runner->has_part_of_step)
+    return refuse_part_of_step ("its batches are not those of this run", error);
   g_warning ("resume: the gradients of an unfinished step are dropped: they are those of other batches");
   runner->is_window_open = FALSE;
   return rn_runner_zero_grads (runner, error);

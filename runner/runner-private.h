@@ -64,6 +64,7 @@ struct _RnRunner
   gboolean has_step_grads;      /* in this iteration: the gradients of a step are complete */
   gboolean is_window_open;      /* gradients matter beyond this iteration */
   gboolean has_optimizer_state; /* a step was done, or its momentum was loaded */
+  gboolean has_part_of_step;    /* the checkpoint's momentum has the gradients of an open window in it */
   gboolean uses_ema, has_loaded_ema;
   gboolean is_ema_in_place; /* the weights and their running mean have changed places */
   gboolean is_stopped;      /* rn_runner_stop */

@@ -15,6 +15,8 @@
 #define PREFIX_EMA "ema/"
 /* I64 [1]: the steps that made the state of an optimizer to which their number matters. */
 #define NAME_STEPS "optimizer/steps"
+/* I64 [1]: the same, and that this state has a part of the next step in it already. */
+#define NAME_STEPS_AND_PART "optimizer/steps_and_part"
 #define MAX_STEPS ((gint64) 1 << 53) /* a double still tells one from the next */
 
 /* ---- writing ---- */
@@ -27,13 +29,13 @@ read_number (gpointer source, gsize offset, void *dst, gsize size, GError **erro
 }
 
 static void
-add_steps (RnSafetensorsWriter *writer, gint64 n_steps)
+add_steps (RnSafetensorsWriter *writer, const char *name, gint64 n_steps)
 {
   RnTensorDesc desc = rn_desc_vector (RN_I64, 1);
   gint64 *number = g_new (gint64, 1);
 
   *number = GINT64_TO_LE (n_steps);
-  rn_safetensors_writer_add (writer, NAME_STEPS, &desc, read_number, number, g_free);
+  rn_safetensors_writer_add (writer, name, &desc, read_number, number, g_free);
 }
 
 static void
@@ -50,7 +52,7 @@ add_optimizer (RnPrograms *programs, gint64 n_steps, RnSafetensorsWriter *writer
                         RN_ARRAY_STATE + (RnParamArray) k, prefix, writer);
     }
   if (rule->kind == RN_UPDATE_ADAM)
-    add_steps (writer, n_steps);
+    add_steps (writer, NAME_STEPS, n_steps);
 }
 
 void
@@ -59,10 +61,14 @@ rn_task_tensors_add (RnPrograms *programs, gint64 n_steps, guint what, RnSafeten
   RnParamSet *params = rn_programs_params (programs);
   RnDevice *device = rn_programs_device (programs);
 
+  gboolean has_part = (what & RN_TENSORS_PENDING) && rn_programs_updates_in_backward (programs);
+
   rn_params_add_to (params, device, RN_ARRAY_VALUES, "", writer);
-  if ((what & RN_TENSORS_OPTIMIZER) && n_steps > 0)
+  if ((what & RN_TENSORS_OPTIMIZER) && (n_steps > 0 || has_part))
     add_optimizer (programs, n_steps, writer);
-  if (what & RN_TENSORS_PENDING)
+  if (has_part)
+    add_steps (writer, NAME_STEPS_AND_PART, n_steps);
+  else if (what & RN_TENSORS_PENDING)
     rn_params_add_to (params, device, RN_ARRAY_GRADS, PREFIX_PENDING, writer);
   if (what & RN_TENSORS_EMA)
     rn_params_add_to (params, device, RN_ARRAY_EMA, PREFIX_EMA, writer);
@@ -71,19 +77,19 @@ rn_task_tensors_add (RnPrograms *programs, gint64 n_steps, guint what, RnSafeten
 /* ---- reading ---- */
 
 static gboolean
-load_steps (const RnSafetensors *file, gint64 *n_steps, GError **error)
+load_steps (const RnSafetensors *file, const char *name, gint64 min, gint64 *n_steps, GError **error)
 {
-  const RnStoredTensor *tensor = rn_safetensors_find (file, NAME_STEPS);
-  gint64 number = 0;
+  const RnStoredTensor *tensor = rn_safetensors_find (file, name);
+  gint64 number = GINT64_TO_LE (-1);
 
   if (tensor != NULL && strcmp (tensor->type, "I64") == 0 && tensor->bytes == sizeof number)
     memcpy (&number, tensor->data, sizeof number);
   *n_steps = GINT64_FROM_LE (number);
-  if (*n_steps >= 1 && *n_steps <= MAX_STEPS)
+  if (*n_steps >= min && *n_steps <= MAX_STEPS)
     return TRUE;
   g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_MISMATCH,
-               "%s: the optimizer has a state, but " NAME_STEPS " is no number of steps",
-               rn_safetensors_path (file));
+               "%s: the optimizer has a state, but %s is no number of steps", rn_safetensors_path (file),
+               name);
   return FALSE;
 }
 
@@ -94,7 +100,7 @@ optimizer_state (const char *name)
   const char *slash = strchr (name, '/');
 
   if (slash == NULL || g_str_has_prefix (name, PREFIX_PENDING) || g_str_has_prefix (name, PREFIX_EMA)
-      || strcmp (name, NAME_STEPS) == 0)
+      || strcmp (name, NAME_STEPS) == 0 || strcmp (name, NAME_STEPS_AND_PART) == 0)
     return NULL;
   return g_strndup (name, (gsize) (slash - name));
 }
@@ -119,7 +125,7 @@ list_optimizer_states (const RnSafetensors *file)
 
 static gboolean
 load_optimizer (RnPrograms *programs, const RnSafetensors *file, gint64 *n_steps, gboolean *found,
-                GError **error)
+                gboolean *has_part, GError **error)
 {
   const RnUpdateRule *rule = rn_programs_rule (programs);
   const char *names[RN_PARAM_MAX_STATES];
@@ -133,8 +139,11 @@ load_optimizer (RnPrograms *programs, const RnSafetensors *file, gint64 *n_steps
     return FALSE;
   if (*found)
     {
+      *has_part = rn_safetensors_find (file, NAME_STEPS_AND_PART) != NULL;
+      if (*has_part)
+        return load_steps (file, NAME_STEPS_AND_PART, 0, n_steps, error);
       *n_steps = 1; /* SGD asks only whether there was one */
-      return rule->kind != RN_UPDATE_ADAM || load_steps (file, n_steps, error);
+      return rule->kind != RN_UPDATE_ADAM || load_steps (file, NAME_STEPS, 1, n_steps, error);
     }
   g_autofree char *others = list_optimizer_states (file);
   if (others != NULL)
@@ -149,15 +158,16 @@ rn_task_tensors_load (RnJob *job, const RnSafetensors *file, gint64 *n_steps, gu
   RnParamSet *params = rn_programs_params (job->programs);
   RnDevice *device = rn_programs_device (job->programs);
   static const char *const pending[] = { PREFIX_PENDING }, *const ema[] = { PREFIX_EMA };
-  gboolean has_optimizer, has_pending, has_ema;
+  gboolean has_optimizer, has_part = FALSE, has_pending, has_ema;
   g_autoptr (RnWeights) weights = rn_weights_from_safetensors (file, error);
 
   if (weights == NULL || !rn_job_load_weights (job, weights, error)
-      || !load_optimizer (job->programs, file, n_steps, &has_optimizer, error)
+      || !load_optimizer (job->programs, file, n_steps, &has_optimizer, &has_part, error)
       || !rn_params_load (params, device, RN_ARRAY_GRADS, 1, pending, file, &has_pending, error)
       || !rn_params_load (params, device, RN_ARRAY_EMA, 1, ema, file, &has_ema, error))
     return FALSE;
-  *found = (has_optimizer ? RN_TENSORS_OPTIMIZER : 0) | (has_pending ? RN_TENSORS_PENDING : 0)
+  *found = (has_optimizer && *n_steps > 0 ? RN_TENSORS_OPTIMIZER : 0)
+           | (has_part ? RN_TENSORS_PART_OF_STEP : 0) | (has_pending ? RN_TENSORS_PENDING : 0)
            | (has_ema ? RN_TENSORS_EMA : 0);
   return TRUE;
 }

@@ -29,6 +29,8 @@ enum
   RN_TENSORS_OPTIMIZER = 1 << 0, /* momentum and the like */
   RN_TENSORS_PENDING = 1 << 1,   /* gradients of an unfinished window */
   RN_TENSORS_EMA = 1 << 2,
+  /* In place of PENDING with an update in backward: the momentum holds a part of a step that is not done. */
+  RN_TENSORS_PART_OF_STEP = 1 << 3,
 };
 
 typedef struct
@@ -36,7 +38,8 @@ typedef struct
   const double *lrs; /* [n_groups] */
   double momentum;   /* or beta1 */
   double grad_multiplier, clip_value;
-  gboolean is_first; /* the optimizer has no state yet */
+  gboolean is_first;         /* the optimizer has no state yet */
+  gboolean continues, waits; /* of backward_update: see programs.h */
 } RnTaskUpdate;
 
 typedef struct
@@ -53,6 +56,8 @@ typedef struct
   gboolean (*zero_grads) (RnTask *task, GError **error);
   gboolean (*grad_stats) (RnTask *task, double norm_type, RnGradStats *stats, GError **error);
   gboolean (*update) (RnTask *task, const RnTaskUpdate *update, GError **error);
+  /* In place of backward, grad_stats and update if updates_in_backward. */
+  gboolean (*backward_update) (RnTask *task, const RnTaskUpdate *update, GError **error);
   /* Running mean: see engine.h. */
   gboolean (*update_ema) (RnTask *task, double momentum, gboolean with_buffers, GError **error);
   gboolean (*swap_ema) (RnTask *task, GError **error);
@@ -104,6 +109,7 @@ struct _RnTask
   const RnTaskParam *params;      /* [n_params] */
   guint n_params;
   gboolean has_live_batch_norm;
+  gboolean updates_in_backward; /* no gradients are kept */
 };
 
 G_END_DECLS

@@ -78,7 +78,8 @@ grad_stats (RnTask *task, double norm_type, RnGradStats *stats, GError **error)
 }
 
 static gboolean
-update (RnTask *task, const RnTaskUpdate *step, GError **error)
+update_by (RnTask *task, const RnTaskUpdate *step,
+           gboolean (*run) (RnPrograms *programs, const RnUpdate *update, GError **error), GError **error)
 {
   TrainTask *self = (TrainTask *) task;
   gint64 n_steps = step->is_first ? 0 : self->n_steps;
@@ -88,11 +89,25 @@ update (RnTask *task, const RnTaskUpdate *step, GError **error)
     .grad_multiplier = step->grad_multiplier,
     .clip_value = step->clip_value,
     .n_steps = n_steps,
+    .continues = step->continues,
+    .waits = step->waits,
   };
-  if (!rn_programs_update (programs (task), &update, error))
+  if (!run (programs (task), &update, error))
     return FALSE;
-  self->n_steps = n_steps + 1;
+  self->n_steps = n_steps + !step->waits;
   return TRUE;
+}
+
+static gboolean
+update (RnTask *task, const RnTaskUpdate *step, GError **error)
+{
+  return update_by (task, step, rn_programs_update, error);
+}
+
+static gboolean
+backward_update (RnTask *task, const RnTaskUpdate *step, GError **error)
+{
+  return update_by (task, step, rn_programs_backward_update, error);
 }
 
 static gboolean
@@ -294,10 +309,11 @@ load_tensors (RnTask *task, const RnSafetensors *file, guint *found, GError **er
 
 #define COMMON_VTBL                                                                                         \
   .seek = seek, .next = next, .release = release, .forward = forward, .loss = loss, .backward = backward,   \
-  .zero_grads = zero_grads, .grad_stats = grad_stats, .update = update, .read_activation = read_activation, \
-  .read_param = read_param, .read_grad = read_grad, .write_grad = write_grad, .add_tensors = add_tensors,   \
-  .load_tensors = load_tensors, .find_non_finite = find_non_finite, .empty_cache = empty_cache,             \
-  .update_ema = update_ema, .swap_ema = swap_ema, .unreached_params = unreached_params
+  .zero_grads = zero_grads, .grad_stats = grad_stats, .update = update, .backward_update = backward_update, \
+  .read_activation = read_activation, .read_param = read_param, .read_grad = read_grad,                     \
+  .write_grad = write_grad, .add_tensors = add_tensors, .load_tensors = load_tensors,                       \
+  .find_non_finite = find_non_finite, .empty_cache = empty_cache, .update_ema = update_ema,                 \
+  .swap_ema = swap_ema, .unreached_params = unreached_params
 
 static const RnTaskVtbl vtbl = { COMMON_VTBL };
 static const RnTaskVtbl vtbl_with_evaluation = { COMMON_VTBL, .evaluate = evaluate, .draw = draw_image };
@@ -357,6 +373,7 @@ rn_train_task_new (RnJob *job, GError **error)
   task->params = (const RnTaskParam *) (gconstpointer) self->params->data;
   task->n_params = self->params->len;
   task->has_live_batch_norm = self->facts.has_live_batch_norm;
+  task->updates_in_backward = rn_programs_updates_in_backward (job->programs);
   return task;
 }
 

@@ -31,6 +31,7 @@ sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *co
   const float mu = hyper[RN_HYPER_MOMENTUM], multiplier = hyper[RN_HYPER_GRAD_MULTIPLIER],
               take = 1 - args->dampening, limit = clip_limit (hyper);
   const gboolean first = hyper[RN_HYPER_FIRST] != 0, nesterov = args->nesterov;
+  const gboolean waits = hyper[RN_HYPER_WAITS] != 0;
   const int64_t n = rn_desc_stored_elements (&call->out[RN_SGD_PARAM]);
 
   if (momentum == NULL)
@@ -40,13 +41,25 @@ sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *co
         param[i] -= lr * (clip (grad[i] * multiplier, limit) + decay * param[i]);
       return RN_STATUS_OK;
     }
+  if (hyper[RN_HYPER_CONTINUES] != 0)
+    {
+      const float part = first ? 1 : take;
+#pragma omp parallel for simd schedule(static)
+      for (int64_t i = 0; i < n; i++)
+        {
+          float v = momentum[i] + part * clip (grad[i] * multiplier, limit);
+          momentum[i] = v;
+          param[i] -= waits ? 0 : lr * v;
+        }
+      return RN_STATUS_OK;
+    }
 #pragma omp parallel for simd schedule(static)
   for (int64_t i = 0; i < n; i++)
     {
       float g = clip (grad[i] * multiplier, limit) + decay * param[i];
       float v = first ? g : mu * momentum[i] + take * g;
       momentum[i] = v;
-      param[i] -= lr * (nesterov ? g + mu * v : v);
+      param[i] -= waits ? 0 : lr * (nesterov ? g + mu * v : v);
     }
   return RN_STATUS_OK;
 }

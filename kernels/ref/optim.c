@@ -22,17 +22,22 @@ sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *co
   float *param = out[RN_SGD_PARAM], *momentum = out[RN_SGD_MOMENTUM];
   float lr = rn_hyper_group (hyper, args->group)[RN_GROUP_LR], decay = (float) args->weight_decay;
   float mu = hyper[RN_HYPER_MOMENTUM], multiplier = hyper[RN_HYPER_GRAD_MULTIPLIER];
-  gboolean first = hyper[RN_HYPER_FIRST] != 0;
+  gboolean first = hyper[RN_HYPER_FIRST] != 0, continues = hyper[RN_HYPER_CONTINUES] != 0;
+  float take = first ? 1 : 1 - args->dampening;
 
   for (int64_t i = 0; i < rn_desc_stored_elements (&call->out[RN_SGD_PARAM]); i++)
     {
-      float g = clip (grad[i] * multiplier, hyper[RN_HYPER_CLIP_VALUE]) + decay * param[i];
+      float g = clip (grad[i] * multiplier, hyper[RN_HYPER_CLIP_VALUE]);
+      if (!continues)
+        g += decay * param[i];
       if (momentum != NULL)
         {
-          momentum[i] = first ? g : mu * momentum[i] + (1 - args->dampening) * g;
+          float before = continues ? momentum[i] : first ? 0 : mu * momentum[i];
+          momentum[i] = first && !continues ? g : before + take * g;
           g = args->nesterov ? g + mu * momentum[i] : momentum[i];
         }
-      param[i] -= lr * g;
+      if (hyper[RN_HYPER_WAITS] == 0)
+        param[i] -= lr * g;
     }
   return RN_STATUS_OK;
 }

@@ -432,7 +432,7 @@ static const Fault faults[] = {
   { "unknown-slot", use_a_slot_too_many, "no such value or slot" },
   { "unknown-value", name_a_value_too_many, "no such value or slot" },
   { "parameter-as-result", write_a_parameter, "must not be of the parameters" },
-  { "accumulation-elsewhere", accumulate_into_an_activation, "must be of the parameters" },
+  { "accumulation-elsewhere", accumulate_into_an_activation, "which is not written yet" },
   { "wrong-shape", change_a_shape, "output size" },
   { "unknown-parameter", change_a_parameter, "no such parameter" },
   { "unwritten-output", lose_an_output, "written by no op" },
