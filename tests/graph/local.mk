@@ -18,3 +18,10 @@ tests_graph_test_passes_LDADD = $(TEST_LIBS)
 EXTRA_PROGRAMS += tests/graph/bench-cost
 tests_graph_bench_cost_SOURCES = tests/graph/bench-cost.c
 tests_graph_bench_cost_LDADD = $(TEST_LIBS)
+
+PLANNED_STEP = tests/graph/planned-step.c tests/graph/planned-step.h tests/graph/nets.c tests/graph/nets.h
+check_PROGRAMS += tests/graph/test-depth-first tests/graph/test-pass-update
+tests_graph_test_depth_first_SOURCES = tests/graph/test-depth-first.c $(PLANNED_STEP)
+tests_graph_test_depth_first_LDADD = $(TEST_LIBS)
+tests_graph_test_pass_update_SOURCES = tests/graph/test-pass-update.c $(PLANNED_STEP)
+tests_graph_test_pass_update_LDADD = $(TEST_LIBS)

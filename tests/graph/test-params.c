@@ -161,14 +161,19 @@ test_ema (void)
 }
 
 static void
-test_without_training (void)
+test_without_gradients (void)
 {
-  g_autoptr (RnDevice) device = rn_device_new_ref ();
-  g_autoptr (RnParamSet) set = make_set ();
-  allocate (set, device, FALSE, 1);
-  g_assert_nonnull (rn_param_set_value (set, 4));
-  g_assert_null (rn_param_set_all_grads (set));
-  g_assert_null (rn_param_set_state (set, 0, 4));
+  for (int n_states = 0; n_states < 2; n_states++)
+    {
+      g_autoptr (RnDevice) device = rn_device_new_ref ();
+      g_autoptr (RnParamSet) set = make_set ();
+      allocate (set, device, FALSE, n_states);
+      g_assert_nonnull (rn_param_set_value (set, 4));
+      g_assert_null (rn_param_set_all_grads (set));
+      g_assert_null (rn_param_set_grad (set, 4));
+      g_assert_true ((rn_param_set_state (set, 0, 4) != NULL) == (n_states == 1));
+      g_assert_true (rn_param_set_zero_grads (set, NULL));
+    }
 }
 
 static void
@@ -271,7 +276,7 @@ main (int argc, char **argv)
   g_test_add_func ("/graph/params/places", test_places);
   g_test_add_func ("/graph/params/gaps", test_gaps);
   g_test_add_func ("/graph/params/ema", test_ema);
-  g_test_add_func ("/graph/params/without-training", test_without_training);
+  g_test_add_func ("/graph/params/without-gradients", test_without_gradients);
   g_test_add_func ("/graph/params/distributions", test_distributions);
   g_test_add_func ("/graph/params/independence", test_independence);
   g_test_add_func ("/graph/params/no-memory", test_no_memory);
