@@ -24,6 +24,7 @@ int rn_cmd_new_hook (int argc, char **argv);
 int rn_cmd_plan (int argc, char **argv);
 int rn_cmd_report (int argc, char **argv);
 int rn_cmd_schedule (int argc, char **argv);
+int rn_cmd_strategies (int argc, char **argv);
 int rn_cmd_synth (int argc, char **argv);
 int rn_cmd_train (int argc, char **argv);
 

@@ -34,6 +34,8 @@ static const Command commands[] = {
   { "models", NULL, "list models, data sets, transforms and optimizers, or explain one", rn_cmd_models },
   { "new-hook", NULL, "write the beginnings of a hook of your own, in C", rn_cmd_new_hook },
   { "ops", NULL, "list the ops and their kernels, or explain one", rn_cmd_ops },
+  { "strategies", NULL, "list the memory strategies and which of them go together, or explain one",
+    rn_cmd_strategies },
   { "synth", NULL, "draw a small data set in VOC's layout", rn_cmd_synth },
   { NULL, NULL, NULL, NULL },
 };

@@ -74,6 +74,8 @@ tests_runner_test_save_faults_LDADD = $(TEST_LIBS)
 tests_runner_test_schedule_preview_SOURCES = tests/runner/test-schedule-preview.c \
   tests/hooks/golden-schedules.h
 tests_runner_test_schedule_preview_LDADD = $(TEST_LIBS)
+tests_runner_test_strategy_pairs_SOURCES = tests/runner/test-strategy-pairs.c tests/small-model.h $(SMALL_DETECTOR)
+tests_runner_test_strategy_pairs_LDADD = $(TEST_LIBS)
 tests_runner_test_training_SOURCES = tests/runner/test-training.c tests/small-model.h tests/tree.c tests/tree.h $(FAKE_TASK)
 tests_runner_test_training_LDADD = $(TEST_LIBS)
 tests_runner_test_task_tensors_SOURCES = tests/runner/test-task-tensors.c tests/runner/stepper.c tests/runner/stepper.h \
@@ -88,6 +90,6 @@ tests_runner_test_workflow_SOURCES = tests/runner/test-workflow.c $(FAKE_TASK)
 tests_runner_test_workflow_LDADD = $(TEST_LIBS)
 
 # Built and run by `make bench` only.
-EXTRA_PROGRAMS += tests/runner/bench-hooks
+EXTRA_PROGRAMS += tests/runner/bench-hooks tests/runner/test-strategy-pairs
 tests_runner_bench_hooks_SOURCES = tests/runner/bench-hooks.c tests/tree.c tests/tree.h $(FAKE_TASK)
 tests_runner_bench_hooks_LDADD = $(TEST_LIBS)

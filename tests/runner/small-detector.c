@@ -159,14 +159,20 @@ static const char rest[] =
     "runner: {type: EpochBasedRunner, max_epochs: 3}\n"
     "checkpoint_config: {interval: 30, by_epoch: false}\n";
 
+RnJob *
+small_detector_job (const char *data, const char *work_dir, const char *const *changes, GError **error)
+{
+  g_autofree char *head = g_strdup_printf (template, data, work_dir), *text = g_strconcat (head, rest, NULL);
+  RnNode *root = rn_config_load_text (text, "small.yaml", changes, error);
+  return root != NULL ? rn_job_new (root, error) : NULL;
+}
+
 RnTraining *
 small_detector_training (const char *data, const char *work_dir, const char *const *changes,
                          gboolean is_resumed, GError **error)
 {
   g_autoptr (GError) cause = NULL;
-  g_autofree char *head = g_strdup_printf (template, data, work_dir), *text = g_strconcat (head, rest, NULL);
-  RnNode *root = rn_config_load_text (text, "small.yaml", changes, &cause);
-  RnJob *job = root != NULL ? rn_job_new (root, &cause) : NULL;
+  RnJob *job = small_detector_job (data, work_dir, changes, &cause);
   RnTraining *training = job != NULL ? rn_training_new (job, NULL, is_resumed, &cause) : NULL;
 
   if (cause != NULL && error == NULL)

@@ -18,9 +18,25 @@ void small_detector_register (void);
 char *small_detector_data (void);
 
 /*
+ * For --set: another model, which has everything that memory strategies are about: the first stages of a
+ * ResNet, of which the first is frozen (its batch norms are on frozen statistics, those of the second learn),
+ * a pyramid of two levels, and a convolution in each tower of the head. Weights stay random: pass
+ * @is_resumed.
+ */
+#define SMALL_RESNET                                                                                        \
+  "model.backbone={type: ResNet, depth: 18, num_stages: 2, stem_channels: 16, base_channels: 16, strides: " \
+  "[1, 2], dilations: [1, 1], out_indices: [0, 1], frozen_stages: 1, norm_eval: false}",                    \
+      "model.neck={type: FPN, in_channels: [16, 32], out_channels: 16, num_outs: 2}",                       \
+      "model.bbox_head.in_channels=16", "model.bbox_head.feat_channels=16",                                 \
+      "model.bbox_head.stacked_convs=1", "model.bbox_head.anchor_generator.strides=[4, 8]"
+
+/*
  * A training of it in @work_dir, which must exist. @changes: as after --set, NULL-ended. A failure ends the
  * test, unless @error is given. (transfer full)
  */
+/* The part of it in front of rn_training_new. Errors are the caller's. */
+RnJob *small_detector_job (const char *data, const char *work_dir, const char *const *changes,
+                           GError **error);
 RnTraining *small_detector_training (const char *data, const char *work_dir, const char *const *changes,
                                      gboolean is_resumed, GError **error);
 
