@@ -12,6 +12,7 @@ librunner_internal_la_SOURCES += \
   runner/cli/cmd-plan.c \
   runner/cli/cmd-report.c \
   runner/cli/cmd-schedule.c \
+  runner/cli/cmd-strategies.c \
   runner/cli/cmd-synth.c \
   runner/cli/cmd-train.c \
   runner/cli/commands.h \
