@@ -48,6 +48,8 @@ typedef struct
   RnSampler *samplers[RN_SPLIT_COUNT];
   RnPrograms *programs; /* NULL until rn_job_open_programs */
   const char **keep;    /* (nullable) owned list of lent names: what the programs keep of @wants */
+  gboolean check_memory; /* of a training: executors compare what is written with the plan; set before it is
+                            opened */
   RnWants *wants;       /* (nullable) owned: what hooks want of the programs; set before they are opened */
 } RnJob;
 
