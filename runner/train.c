@@ -72,7 +72,7 @@ open_parts (RnTraining *training, GError **error)
   g_message ("shapes: %u for training, %u for evaluation, %u for validation loss", n_train, n_eval,
              shapes->len - n_train - n_eval);
 
-  if (!rn_job_open_model (job, error) || !rn_job_open_programs (job, shapes, TRUE, FALSE, error)
+  if (!rn_job_open_model (job, error) || !rn_job_open_programs (job, shapes, TRUE, job->check_memory, error)
       || !check_wants (training, error))
     return FALSE;
   RnParamSet *params = rn_programs_params (job->programs);
