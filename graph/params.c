@@ -5,6 +5,8 @@
 #include "runner/base/error.h"
 #include "runner/base/rng.h"
 
+#include <string.h>
+
 #define ALIGNMENT 64 /* bytes: a cache line, and the widest vector register */
 
 struct _RnParamSet
@@ -14,8 +16,9 @@ struct _RnParamSet
   RnDevice *device;                  /* lent; NULL until rn_param_set_allocate */
   char *values, *ema;                /* device memory, value_bytes each */
   char *grads;                       /* grad_bytes each */
-  char *states[RN_PARAM_MAX_STATES]; /* likewise */
-  gsize value_bytes, grad_bytes;     /* of the arrays, as allocated */
+  char *states[RN_PARAM_MAX_STATES]; /* state_bytes each; host memory with RN_MOMENTUM_HOST */
+  RnMomentumForm state_form;
+  gsize value_bytes, grad_bytes, state_bytes; /* of the arrays, as allocated */
 };
 
 static void
@@ -51,7 +54,10 @@ free_arrays (RnParamSet *set)
   set->values = set->grads = set->ema = NULL;
   for (int k = 0; k < RN_PARAM_MAX_STATES; k++)
     {
-      free_array (set, set->states[k], set->grad_bytes);
+      if (set->states[k] && rn_param_set_has_host_states (set))
+        set->device->vtbl->free_host (set->device, set->states[k], set->state_bytes);
+      else
+        free_array (set, set->states[k], set->state_bytes);
       set->states[k] = NULL;
     }
 }
@@ -124,9 +130,21 @@ rn_param_set_intern (RnParamSet *set, const char *name, RnParamKind kind, const 
 /* ---- sizes ---- */
 
 static gsize
+pad (gsize bytes)
+{
+  return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static gsize
 padded_bytes (const RnParam *param)
 {
-  return (rn_desc_bytes (&param->desc) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  return pad (rn_desc_bytes (&param->desc));
+}
+
+static gsize
+padded_state_bytes (const RnParamSet *set, const RnParam *param)
+{
+  return pad ((gsize) rn_desc_elements (&param->desc) * rn_dtype_size (rn_param_set_state_dtype (set)));
 }
 
 gint64
@@ -170,23 +188,57 @@ rn_param_set_grad_bytes (const RnParamSet *set)
   return bytes;
 }
 
+gsize
+rn_param_set_state_bytes (const RnParamSet *set)
+{
+  gsize bytes = 0;
+  for (int i = 0; i < rn_param_set_size (set); i++)
+    if (rn_param_set_get (set, i)->trainable)
+      bytes += padded_state_bytes (set, rn_param_set_get (set, i));
+  return bytes;
+}
+
+void
+rn_param_set_store_states (RnParamSet *set, RnMomentumForm form)
+{
+  g_return_if_fail (set->device == NULL);
+  set->state_form = form;
+}
+
+RnDType
+rn_param_set_state_dtype (const RnParamSet *set)
+{
+  return set->state_form == RN_MOMENTUM_BF16 ? RN_BF16 : RN_F32;
+}
+
+gboolean
+rn_param_set_has_host_states (const RnParamSet *set)
+{
+  return set->state_form == RN_MOMENTUM_HOST;
+}
+
 /* ---- the arrays ---- */
 
 static void
 place_params (RnParamSet *set)
 {
-  gsize value = 0, grad = 0;
+  gsize value = 0, grad = 0, state = 0;
   for (int i = 0; i < rn_param_set_size (set); i++)
     {
       RnParam *param = rn_param_set_edit (set, i);
       param->value_offset = value;
       value += padded_bytes (param);
       param->grad_offset = grad;
+      param->state_offset = state;
       if (param->trainable)
-        grad += padded_bytes (param);
+        {
+          grad += padded_bytes (param);
+          state += padded_state_bytes (set, param);
+        }
     }
   set->value_bytes = value;
   set->grad_bytes = grad;
+  set->state_bytes = state;
 }
 
 static gboolean
@@ -211,24 +263,43 @@ allocate_array (RnDevice *device, gsize bytes, const char *what, char **array, G
 }
 
 static gboolean
+allocate_host_state (RnParamSet *set, char **array, GError **error)
+{
+  void *memory = NULL;
+  if (set->state_bytes == 0)
+    return TRUE;
+  if (set->device->vtbl->alloc_host (set->device, set->state_bytes, &memory) != RN_STATUS_OK)
+    {
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+                   "no host memory for the optimizer's state: %" G_GSIZE_FORMAT " bytes", set->state_bytes);
+      return FALSE;
+    }
+  *array = memory;
+  memset (memory, 0, set->state_bytes);
+  return TRUE;
+}
+
+static gboolean
 allocate_states (RnParamSet *set, int n_states, GError **error)
 {
   for (int k = 0; k < n_states; k++)
-    if (!allocate_array (set->device, set->grad_bytes, "the optimizer's state", &set->states[k], error))
+    if (rn_param_set_has_host_states (set)
+            ? !allocate_host_state (set, &set->states[k], error)
+            : !allocate_array (set->device, set->state_bytes, "the optimizer's state", &set->states[k],
+                               error))
       return FALSE;
   return TRUE;
 }
 
 gboolean
-rn_param_set_allocate (RnParamSet *set, RnDevice *device, gboolean training, int n_states, GError **error)
+rn_param_set_allocate (RnParamSet *set, RnDevice *device, gboolean gradients, int n_states, GError **error)
 {
   g_return_val_if_fail (set->device == NULL && n_states >= 0 && n_states <= RN_PARAM_MAX_STATES, FALSE);
   place_params (set);
   set->device = device;
   if (allocate_array (device, set->value_bytes, "parameters", &set->values, error)
-      && (!training
-          || (allocate_array (device, set->grad_bytes, "gradients", &set->grads, error)
-              && allocate_states (set, n_states, error))))
+      && (!gradients || allocate_array (device, set->grad_bytes, "gradients", &set->grads, error))
+      && allocate_states (set, n_states, error))
     return TRUE;
   free_arrays (set);
   set->device = NULL;
@@ -248,25 +319,20 @@ rn_param_set_value (const RnParamSet *set, int i)
   return set->values ? set->values + rn_param_set_get (set, i)->value_offset : NULL;
 }
 
-/* Where tensor @i is in @array, which is laid out like the gradients. */
-static void *
-grad_address (const RnParamSet *set, char *array, int i)
-{
-  const RnParam *param = rn_param_set_get (set, i);
-  return array && param->trainable ? array + param->grad_offset : NULL;
-}
-
 void *
 rn_param_set_grad (const RnParamSet *set, int i)
 {
-  return grad_address (set, set->grads, i);
+  const RnParam *param = rn_param_set_get (set, i);
+  return set->grads && param->trainable ? set->grads + param->grad_offset : NULL;
 }
 
 void *
 rn_param_set_state (const RnParamSet *set, int state, int i)
 {
   g_return_val_if_fail (state >= 0 && state < RN_PARAM_MAX_STATES, NULL);
-  return grad_address (set, set->states[state], i);
+  const RnParam *param = rn_param_set_get (set, i);
+  char *array = set->states[state];
+  return array && param->trainable ? array + param->state_offset : NULL;
 }
 
 void *

@@ -9,6 +9,7 @@
 #define GRAPH_PARAMS_H
 
 #include <glib.h>
+#include "graph/memory-options.h"
 #include "kernels/device.h"
 
 G_BEGIN_DECLS
@@ -41,7 +42,8 @@ typedef struct
   gboolean is_norm, is_bias; /* for paramwise_cfg */
   RnInit init;
   gsize value_offset; /* bytes in values, from rn_param_set_allocate on */
-  gsize grad_offset;  /* bytes in grads and states, likewise; trainable ones only */
+  gsize grad_offset;  /* bytes in grads, likewise; trainable ones only */
+  gsize state_offset; /* bytes in each state, likewise */
 } RnParam;
 
 typedef struct _RnParamSet RnParamSet;
@@ -63,22 +65,28 @@ int rn_param_set_find (const RnParamSet *set, const char *name); /* -1 if unknow
 
 /*
  * Numbers of the set. Counts are elements of weights, without buffers; bytes include the 64-byte gaps.
- * Each state of the optimizer takes rn_param_set_grad_bytes once more, a running mean
- * rn_param_set_value_bytes.
+ * Each state of the optimizer takes rn_param_set_state_bytes, a running mean rn_param_set_value_bytes.
  */
 gint64 rn_param_set_n_elements (const RnParamSet *set, gboolean trainable_only);
 int rn_param_set_n_weights (const RnParamSet *set); /* tensors of kind WEIGHT */
 gsize rn_param_set_value_bytes (const RnParamSet *set);
 gsize rn_param_set_grad_bytes (const RnParamSet *set);
+gsize rn_param_set_state_bytes (const RnParamSet *set);
+
+/* How the optimizer's states are stored, in single precision on the device if this is never called: before
+ * graphs with steps of the optimizer are made, and before rn_param_set_allocate. */
+void rn_param_set_store_states (RnParamSet *set, RnMomentumForm form);
+RnDType rn_param_set_state_dtype (const RnParamSet *set);
+gboolean rn_param_set_has_host_states (const RnParamSet *set); /* their addresses are of the host */
 
 /* The most arrays that an optimizer keeps beside the gradients. */
 #define RN_PARAM_MAX_STATES 3
 
 /*
- * Allocates values on @device, and gradients and @n_states arrays for the optimizer if @training, all zero.
+ * Allocates values on @device, gradients if @gradients, and @n_states arrays for the optimizer, all zero.
  * Errors: RN_DEVICE_ERROR_MEMORY.
  */
-gboolean rn_param_set_allocate (RnParamSet *set, RnDevice *device, gboolean training, int n_states,
+gboolean rn_param_set_allocate (RnParamSet *set, RnDevice *device, gboolean gradients, int n_states,
                                 GError **error);
 /* Allocates a running mean of all values, zero; after rn_param_set_allocate. */
 gboolean rn_param_set_allocate_ema (RnParamSet *set, GError **error);

@@ -22,6 +22,13 @@ rn_update_rule_states (const RnUpdateRule *rule, const char *names[RN_PARAM_MAX_
 }
 
 static RnTensorDesc
+flat_state (const RnGraph *graph, int i)
+{
+  return rn_desc_vector (rn_param_set_state_dtype (graph->params),
+                         rn_desc_elements (&rn_param_set_get (graph->params, i)->desc));
+}
+
+static RnTensorDesc
 flat (const RnGraph *graph, int i)
 {
   return rn_desc_vector (RN_F32, rn_desc_elements (&rn_param_set_get (graph->params, i)->desc));
@@ -70,6 +77,45 @@ step_args (const RnUpdateRule *rule, const RnParamUpdate *update)
                                .decoupled = rule->decoupled } };
 }
 
+static RnValueId
+add_state (RnGraph *graph, int param, int k)
+{
+  const char *name = rn_param_set_get (graph->params, param)->name;
+  RnValueId state = rn_graph_add_value (graph, name, flat_state (graph, param), RN_VALUE_STATE, param);
+  rn_graph_value (graph, state)->state = k;
+  if (rn_param_set_has_host_states (graph->params))
+    rn_graph_value (graph, state)->space = RN_SPACE_HOST;
+  return state;
+}
+
+static void
+insert_copy (RnGraph *graph, int position, const char *scope, RnValueId from, RnValueId to)
+{
+  RnGraphOp *copy = rn_graph_insert_op (graph, position, RN_OP_COPY, scope);
+  copy->phase = RN_PHASE_MOVE;
+  copy->in[0] = from;
+  copy->out[0] = to;
+}
+
+/* The states of the step at @position lie in host memory: the step works on values of the arena, which come
+ * in front of it and go home behind it. Returns the number of ops that are added. */
+static int
+fetch_states (RnGraph *graph, int position, int n_states)
+{
+  RnGraphOp *step = rn_graph_op (graph, position);
+  for (int k = 0; k < n_states; k++)
+    {
+      RnValueId home = step->out[1 + k];
+      const RnValue *value = rn_graph_value (graph, home);
+      g_autofree char *name = g_strdup_printf ("state%d:%s", k, value->name);
+      RnValueId guest = rn_graph_add_value (graph, name, value->desc, RN_VALUE_ACTIVATION, -1);
+      step->out[1 + k] = guest;
+      insert_copy (graph, position++, step->scope, home, guest); /* in front of the step, which moves */
+      insert_copy (graph, position + 1, step->scope, guest, home);
+    }
+  return 2 * n_states;
+}
+
 int
 rn_update_insert_step (RnGraph *graph, int position, const RnUpdateSpec *spec, int param, RnValueId grad,
                        RnValueId hyper)
@@ -87,17 +133,22 @@ rn_update_insert_step (RnGraph *graph, int position, const RnUpdateSpec *spec, i
   op->in[RN_SGD_HYPER] = hyper;
   op->out[RN_SGD_PARAM] = rn_graph_add_value (graph, scope, flat (graph, param), RN_VALUE_PARAM, param);
   for (int k = 0; k < n_states; k++)
-    {
-      RnValueId state = rn_graph_add_value (graph, scope, flat (graph, param), RN_VALUE_STATE, param);
-      rn_graph_value (graph, state)->state = k;
-      op->out[1 + k] = state;
-    }
-  return 1;
+    op->out[1 + k] = add_state (graph, param, k);
+  return rn_param_set_has_host_states (graph->params) ? 1 + fetch_states (graph, position, n_states) : 1;
+}
+
+RnValueId
+rn_update_add_hyper (RnGraph *graph, const RnUpdateSpec *spec)
+{
+  gint64 n = RN_HYPER_COUNT + (gint64) spec->n_groups * RN_GROUP_COUNT;
+  return rn_graph_input (graph, "hyper", rn_desc_vector (RN_F32, n));
 }
 
 static void
-add_steps (RnGraph *graph, const RnUpdateSpec *spec, RnValueId hyper)
+add_steps (RnGraph *graph, const RnUpdateSpec *spec)
 {
+  RnValueId hyper = rn_update_add_hyper (graph, spec);
+
   for (int i = 0; i < rn_param_set_size (graph->params); i++)
     if (rn_param_set_get (graph->params, i)->trainable)
       {
@@ -137,13 +188,13 @@ RnGraph *
 rn_update_graph_new (RnParamSet *params, const RnUpdateSpec *spec, RnUpdateParts *parts)
 {
   RnGraph *graph = rn_graph_new (RN_MODE_TRAIN, params);
-  RnValueId hyper = rn_graph_input (
-      graph, "hyper", rn_desc_vector (RN_F32, RN_HYPER_COUNT + (gint64) spec->n_groups * RN_GROUP_COUNT));
   RnUpdateParts at;
 
-  add_stats (graph);
+  if (!spec->in_backward)
+    add_stats (graph);
   at.step = (int) graph->ops->len;
-  add_steps (graph, spec, hyper);
+  if (!spec->in_backward)
+    add_steps (graph, spec);
   at.ema = (int) graph->ops->len;
   if (spec->ema)
     add_means (graph);

@@ -43,11 +43,14 @@ typedef struct
   const RnParamUpdate *updates; /* [rn_param_set_size]; NULL: all in group 0, with weight decay as it is */
   int n_groups;                 /* at least 1 */
   gboolean ema;                 /* keep a running mean */
+  gboolean in_backward;         /* the steps are in the backward programs, and gradients in no array */
 } RnUpdateSpec;
 
+/* Adds the input "hyper" F32 [RN_HYPER_COUNT + n_groups * RN_GROUP_COUNT]. */
+RnValueId rn_update_add_hyper (RnGraph *graph, const RnUpdateSpec *spec);
 /*
  * Inserts the optimizer's ops of parameter @param at @position; @grad: its gradient, @hyper: the hyper
- * vector. Returns the number of ops.
+ * vector. Returns the number of ops: one, and with states in host memory two copies for each.
  */
 int rn_update_insert_step (RnGraph *graph, int position, const RnUpdateSpec *spec, int param, RnValueId grad,
                            RnValueId hyper);
@@ -55,7 +58,7 @@ int rn_update_insert_step (RnGraph *graph, int position, const RnUpdateSpec *spe
 /* Where the parts of the program begin. Statistics are op 0. */
 typedef struct
 {
-  int step;      /* one op a trainable parameter */
+  int step;      /* the optimizer's ops of each trainable parameter */
   int ema, swap; /* all parameters and buffers; the exchange of weights and mean, one op */
   int end;
 } RnUpdateParts;
@@ -65,9 +68,9 @@ typedef struct
  * @params: their order is the order of the ops
  * @parts: (out) (optional)
  *
- * Inputs: "hyper" F32 [RN_HYPER_COUNT + n_groups * RN_GROUP_COUNT], "norm_type" F32 [1]; with a running mean
+ * Inputs: "hyper", "norm_type" F32 [1]; with a running mean
  * "ema_momentum" and "ema_momentum_buffers" F32 [1]. Output: "grad_stats" F32 [RN_STATS_COUNT], over all
- * gradients as they lie.
+ * gradients as they lie. With @spec->in_backward nothing is left of it but the running mean.
  */
 RnGraph *rn_update_graph_new (RnParamSet *params, const RnUpdateSpec *spec, RnUpdateParts *parts);
 

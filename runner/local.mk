@@ -28,15 +28,18 @@ runner/new-hook.lo: runner/new-hook-text.h
 
 librunner_internal_la_SOURCES += runner/auto-scale-lr.c runner/auto-scale-lr.h runner/check.c runner/check.h
 librunner_internal_la_SOURCES += \
+  runner/fp16-config.c runner/fp16-config.h \
+  runner/job-precision.c runner/job-precision.h \
   runner/memory-config.c runner/memory-config.h \
   runner/run-config-hints.c runner/run-config-hints.h runner/run-config.c runner/run-config.h
 librunner_internal_la_SOURCES += \
   runner/image-files.c runner/image-files.h \
   runner/infer.c runner/infer.h \
   runner/browse.c runner/browse.h \
+  runner/budget.c runner/budget.h runner/predict.c runner/predict.h \
   runner/job.c runner/job.h \
   runner/activations.c \
-  runner/non-finite.c runner/programs-private.h runner/programs-run.c runner/programs.c runner/programs.h \
+  runner/non-finite.c runner/programs-memory.c runner/programs-private.h runner/programs-run.c runner/programs.c runner/programs.h \
   runner/random-batch.c runner/random-batch.h
 librunner_internal_la_SOURCES += \
   runner/batches.c runner/batches.h \

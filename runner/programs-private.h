@@ -15,8 +15,8 @@ typedef struct
   RnPlan *plan;
   RnExecutor *executor; /* NULL until it is first run */
   guint64 last_use;
-  RnValueId image, labels, positives, n_positives, avg_factor,
-      grad_scale; /* RN_NO_VALUE where the mode has none */
+  RnValueId image, labels, positives, n_positives, avg_factor, grad_scale,
+      hyper; /* RN_NO_VALUE where the mode has none */
   int n_levels;
   RnValueId losses[RN_MAX_LOSSES][RN_MAX_LEVELS];
   RnValueId topk[RN_MAX_LEVELS][RN_TOPK_OUT_COUNT];
@@ -35,18 +35,22 @@ struct _RnPrograms
   GArray *lr_mults;                /* of double, of the groups; empty before planning */
   GPtrArray *cache;                /* of RnProgram */
   guint64 clock;
-  RnPlan *update_plan;
+  RnUpdateSpec update_spec; /* from planning on */
+  RnPlan *update_plan;      /* NULL where nothing is updated, or all of it in backward */
   RnUpdateParts update_parts;
   RnExecutor *update;
 
   gboolean planned, reserved;
   RnMemory memory;
-  void *arena;
+  RnArenas arenas;
 
   RnProgram *current; /* of the last forward */
   float losses[RN_MAX_LOSSES];
-  gsize highest_byte;
+  gsize highest_byte, highest_host_byte;
 };
+
+/* Arrays that the optimizer keeps. */
+int rn_programs_n_states (const RnPrograms *programs);
 
 /* The program of a shape with its executor, from the cache or new. The arena must be reserved. */
 RnProgram *rn_programs_prepare (RnPrograms *programs, RnShape shape, GError **error);

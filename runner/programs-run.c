@@ -5,26 +5,57 @@
 
 #include "runner/programs-private.h"
 
+#include "kernels/half.h"
 #include "runner/base/trace.h"
 
 #include <math.h>
 #include <string.h>
 
+#define CHUNK 8192 /* values that are converted at a time */
+
 /* ---- host <-> device ---- */
 
+/* @offset: bytes from the start of the value. */
 static gboolean
-copy_in (RnPrograms *p, const RnProgram *program, RnValueId value, const void *host, gsize bytes,
-         GError **error)
+copy_part_in (RnPrograms *p, const RnProgram *program, RnValueId value, gsize offset, const void *host,
+              gsize bytes, GError **error)
 {
   if (value == RN_NO_VALUE || bytes == 0)
     return TRUE;
-  RnStatus status =
-      p->device->vtbl->copy_in (p->device, rn_executor_address (program->executor, value), host, bytes);
+  guint8 *address = rn_executor_address (program->executor, value);
+  RnStatus status = p->device->vtbl->copy_in (p->device, address + offset, host, bytes);
   if (status == RN_STATUS_OK)
     return TRUE;
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying %s to the device failed: %s",
                rn_graph_value (program->plan->graph, value)->name, rn_status_name (status));
   return FALSE;
+}
+
+static gboolean
+copy_in (RnPrograms *p, const RnProgram *program, RnValueId value, const void *host, gsize bytes,
+         GError **error)
+{
+  return copy_part_in (p, program, value, 0, host, bytes, error);
+}
+
+/* @n values, in the type that the program has them in. */
+static gboolean
+copy_floats_in (RnPrograms *p, const RnProgram *program, RnValueId value, const float *host, gsize n,
+                GError **error)
+{
+  RnDType dtype = rn_graph_value (program->plan->graph, value)->desc.dtype;
+  guint16 chunk[CHUNK];
+
+  if (dtype == RN_F32)
+    return copy_in (p, program, value, host, n * sizeof *host, error);
+  for (gsize at = 0; at < n; at += CHUNK)
+    {
+      gsize size = MIN (n - at, CHUNK);
+      rn_floats_to (dtype, host + at, (gint64) size, chunk);
+      if (!copy_part_in (p, program, value, at * sizeof *chunk, chunk, size * sizeof *chunk, error))
+        return FALSE;
+    }
+  return TRUE;
 }
 
 static gboolean
@@ -44,7 +75,7 @@ rn_programs_copy_batch (RnPrograms *p, const RnProgram *program, const RnBatch *
 {
   gsize pixels = (gsize) batch->n * 3 * (gsize) batch->height * (gsize) batch->width;
   gint64 n_positives = batch->n_positives;
-  if (!copy_in (p, program, program->image, batch->image, pixels * sizeof (float), error))
+  if (!copy_floats_in (p, program, program->image, batch->image, pixels, error))
     return FALSE;
   if (program->shape.mode == RN_MODE_INFER)
     return TRUE;
@@ -75,12 +106,19 @@ static void
 note_highest_byte (RnPrograms *p, const RnExecutor *executor)
 {
   p->highest_byte = MAX (p->highest_byte, rn_executor_highest_byte (executor));
+  p->highest_host_byte = MAX (p->highest_host_byte, rn_executor_highest_host_byte (executor));
 }
 
 gsize
 rn_programs_highest_byte (RnPrograms *p)
 {
   return p->highest_byte;
+}
+
+gsize
+rn_programs_highest_host_byte (RnPrograms *p)
+{
+  return p->highest_host_byte;
 }
 
 /* ---- training ---- */
@@ -137,18 +175,25 @@ rn_programs_loss (RnPrograms *p, const char *name)
   return g_str_equal (name, "loss") ? sum : NAN;
 }
 
-gboolean
-rn_programs_backward (RnPrograms *p, GError **error)
+static gboolean
+run_backward (RnPrograms *p, const char *phase, GError **error)
 {
-  g_return_val_if_fail (p->current && p->current->shape.mode == RN_MODE_TRAIN, FALSE);
+  g_return_val_if_fail (p->current->shape.mode == RN_MODE_TRAIN, FALSE);
 
   const RnGraph *graph = p->current->plan->graph;
   gint64 start = rn_trace_begin ();
   gboolean ok = rn_executor_run (p->current->executor, graph->turn, (int) graph->ops->len, error);
-  rn_trace_end (start, RN_TRACE_PHASE, "backward", NULL);
+  rn_trace_end (start, RN_TRACE_PHASE, phase, NULL);
   note_highest_byte (p, p->current->executor);
   p->current = NULL; /* what the forward kept is gone */
   return ok;
+}
+
+gboolean
+rn_programs_backward (RnPrograms *p, GError **error)
+{
+  g_return_val_if_fail (p->current && !p->options.update_in_backward, FALSE);
+  return run_backward (p, "backward", error);
 }
 
 gboolean
@@ -174,7 +219,7 @@ rn_programs_grad_stats (RnPrograms *p, double norm_type, double *norm, double *m
   RnValueId value = rn_graph_find_value (p->update_plan->graph, "grad_stats");
   float type = (float) norm_type, stats[RN_STATS_COUNT];
 
-  g_return_val_if_fail (norm_type >= 1, FALSE);
+  g_return_val_if_fail (norm_type >= 1 && !p->options.update_in_backward, FALSE);
   p->current = NULL; /* the update program lives in the same arena */
   if (!copy_to_update (p, "norm_type", &type, sizeof type, error) || !rn_executor_run (p->update, 0, 1, error)
       || !copy_out (p, p->update, value, stats, sizeof stats, error))
@@ -202,6 +247,8 @@ fill_hyper (const RnPrograms *p, const RnUpdate *update, float *hyper)
   hyper[RN_HYPER_GRAD_MULTIPLIER] = (float) update->grad_multiplier;
   hyper[RN_HYPER_CLIP_VALUE] = (float) update->clip_value;
   hyper[RN_HYPER_FIRST] = update->n_steps == 0 ? 1.0f : 0.0f;
+  hyper[RN_HYPER_CONTINUES] = update->continues ? 1.0f : 0.0f;
+  hyper[RN_HYPER_WAITS] = update->waits ? 1.0f : 0.0f;
   for (guint i = 0; i < p->lr_mults->len; i++)
     {
       float *group = hyper + RN_HYPER_COUNT + i * RN_GROUP_COUNT;
@@ -221,18 +268,39 @@ check_momentum (const RnPrograms *p, double momentum, GError **error)
   return FALSE;
 }
 
+static gsize
+hyper_bytes (const RnPrograms *p)
+{
+  return (RN_HYPER_COUNT + (gsize) p->lr_mults->len * RN_GROUP_COUNT) * sizeof (float);
+}
+
 gboolean
 rn_programs_update (RnPrograms *p, const RnUpdate *update, GError **error)
 {
+  g_return_val_if_fail (!p->options.update_in_backward, FALSE);
   if (!check_momentum (p, update->momentum, error))
     return FALSE;
-  gsize n = RN_HYPER_COUNT + (gsize) p->lr_mults->len * RN_GROUP_COUNT;
-  g_autofree float *hyper = g_new (float, n);
+  g_autofree float *hyper = g_malloc (hyper_bytes (p));
 
   fill_hyper (p, update, hyper);
   p->current = NULL;
-  return copy_to_update (p, "hyper", hyper, n * sizeof *hyper, error)
+  return copy_to_update (p, "hyper", hyper, hyper_bytes (p), error)
          && rn_executor_run (p->update, p->update_parts.step, p->update_parts.ema, error);
+}
+
+gboolean
+rn_programs_backward_update (RnPrograms *p, const RnUpdate *update, GError **error)
+{
+  g_return_val_if_fail (p->current && p->options.update_in_backward, FALSE);
+  if (!check_momentum (p, update->momentum, error))
+    return FALSE;
+  g_autofree float *hyper = g_malloc (hyper_bytes (p));
+
+  fill_hyper (p, update, hyper);
+  if (!copy_in (p, p->current, p->current->hyper, hyper, hyper_bytes (p), error))
+    return FALSE;
+  rn_executor_host_wrote (p->current->executor, p->current->hyper);
+  return run_backward (p, "backward and step", error);
 }
 
 gboolean

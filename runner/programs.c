@@ -5,9 +5,6 @@
 
 #include "runner/programs-private.h"
 
-#include "runner/base/size.h"
-#include "runner/process-memory.h"
-
 #include <string.h>
 
 static void
@@ -69,7 +66,9 @@ program_new (RnPrograms *p, RnShape shape, GError **error)
   passes.recompute.may_be_idle = !shapes_equal (shape, p->shapes[0]);
   if (!graph || !rn_passes_run (graph, &passes, NULL, NULL, error))
     return NULL;
-  RnPlan *plan = rn_plan_new (g_steal_pointer (&graph), p->device, p->options.passes.inplace, error);
+  RnPlan *(*make_plan) (RnGraph *, RnDevice *, gboolean, GError **) =
+      p->options.bounds_only ? rn_plan_new_bounds : rn_plan_new;
+  RnPlan *plan = make_plan (g_steal_pointer (&graph), p->device, p->options.passes.inplace, error);
   if (!plan)
     return NULL;
   RnProgram *program = g_new0 (RnProgram, 1);
@@ -141,7 +140,7 @@ rn_programs_prepare (RnPrograms *p, RnShape shape, GError **error)
     return NULL;
   if (!program->executor)
     {
-      program->executor = rn_executor_new (program->plan, p->arena, p->memory.arena_bytes, error);
+      program->executor = rn_executor_new_in (program->plan, &p->arenas, error);
       if (!program->executor)
         {
           g_prefix_error (error, "shape %dx%d, batch %d: ", shape.height, shape.width, shape.n);
@@ -168,6 +167,7 @@ rn_programs_new (RnModel *model, RnDevice *device, const RnProgramsOptions *opti
   p->shapes = g_memdup2 (shapes, sizeof *shapes * (gsize) n_shapes);
   p->n_shapes = n_shapes;
   p->params = rn_param_set_new ();
+  rn_param_set_store_states (p->params, options->momentum);
   p->lr_mults = g_array_new (FALSE, FALSE, sizeof (double));
   p->cache = g_ptr_array_new_with_free_func (program_free);
   if (!get_program (p, shapes[0], error))
@@ -186,8 +186,10 @@ rn_programs_free (RnPrograms *p)
   g_ptr_array_unref (p->cache);
   rn_executor_free (p->update);
   rn_plan_free (p->update_plan);
-  if (p->arena)
-    p->device->vtbl->free (p->device, p->arena, p->memory.arena_bytes);
+  if (p->arenas.memory[RN_SPACE_DEVICE])
+    p->device->vtbl->free (p->device, p->arenas.memory[RN_SPACE_DEVICE], p->arenas.bytes[RN_SPACE_DEVICE]);
+  if (p->arenas.memory[RN_SPACE_HOST])
+    p->device->vtbl->free_host (p->device, p->arenas.memory[RN_SPACE_HOST], p->arenas.bytes[RN_SPACE_HOST]);
   rn_param_set_free (p->params);
   g_array_unref (p->lr_mults);
   g_free ((gpointer) p->update_spec.updates);
@@ -212,6 +214,12 @@ gboolean
 rn_programs_updates_in_backward (RnPrograms *p)
 {
   return p->options.update_in_backward;
+}
+
+const RnPlan *
+rn_programs_update_plan (RnPrograms *p)
+{
+  return p->update_plan;
 }
 
 RnDevice *
@@ -252,8 +260,8 @@ find_group (RnPrograms *p, double lr_mult)
 
 /* ---- memory ---- */
 
-static int
-n_states (const RnPrograms *p)
+int
+rn_programs_n_states (const RnPrograms *p)
 {
   const char *names[RN_PARAM_MAX_STATES];
   return rn_update_rule_states (&p->options.rule, names);
@@ -268,10 +276,12 @@ account (RnPrograms *p, const RnPlan *plan, RnShape shape)
       p->memory.live_bound_bytes = plan->live_bound_bytes;
       p->memory.worst = shape;
     }
+  p->memory.host_arena_bytes = MAX (p->memory.host_arena_bytes, plan->host_arena_bytes);
   p->memory.workspace_bytes = MAX (p->memory.workspace_bytes, plan->workspace_bytes);
 }
 
-/* What the multipliers make of the rule. Plans that were made without it are forgotten if it belongs there. */
+/* What the multipliers make of the rule. Plans that were made without it are forgotten if it belongs there.
+ */
 static void
 specify_update (RnPrograms *p)
 {
@@ -284,6 +294,7 @@ specify_update (RnPrograms *p)
           (RnParamUpdate){ (int) find_group (p, p->multipliers[i].lr_mult), p->multipliers[i].decay_mult };
   if (p->lr_mults->len == 0) /* all is frozen */
     find_group (p, 1);
+  g_free ((gpointer) p->update_spec.updates);
   p->update_spec = (RnUpdateSpec){ .rule = p->options.rule,
                                    .updates = updates,
                                    .n_groups = (int) p->lr_mults->len,
@@ -330,74 +341,17 @@ rn_programs_plan (RnPrograms *p, RnProgress progress, gpointer user_data, GError
       if (!plan_update (p, error))
         return FALSE;
       p->memory.grad_bytes = p->options.update_in_backward ? 0 : grad_bytes;
-      p->memory.state_bytes = (gsize) n_states (p) * grad_bytes;
+      gsize state_bytes = (gsize) rn_programs_n_states (p) * rn_param_set_state_bytes (p->params);
+      if (p->options.momentum == RN_MOMENTUM_HOST)
+        p->memory.host_state_bytes = state_bytes;
+      else
+        p->memory.state_bytes = state_bytes;
       p->memory.ema_bytes = p->options.ema ? rn_param_set_value_bytes (p->params) : 0;
     }
   p->memory.param_bytes = rn_param_set_value_bytes (p->params);
   p->memory.total_bytes = p->memory.param_bytes + p->memory.grad_bytes + p->memory.state_bytes
                           + p->memory.ema_bytes + p->memory.arena_bytes;
+  p->memory.host_bytes = p->memory.host_arena_bytes + p->memory.host_state_bytes;
   p->planned = TRUE;
-  return TRUE;
-}
-
-RnMemory
-rn_programs_memory (RnPrograms *p)
-{
-  return p->memory;
-}
-
-/* Linux grants more memory than there is, and kills whoever touches it. */
-static gboolean
-check_available (RnPrograms *p, GError **error)
-{
-  guint64 available = rn_available_memory ();
-  if (p->memory.total_bytes <= available)
-    return TRUE;
-  g_autofree char *needed = rn_size_format (p->memory.total_bytes), *free_text = rn_size_format (available);
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
-               "batch %d at %dx%d needs %s and %s are available", p->memory.worst.n, p->memory.worst.height,
-               p->memory.worst.width, needed, free_text);
-  return FALSE;
-}
-
-static gboolean
-reserve_arena (RnPrograms *p, GError **error)
-{
-  const RnDeviceVtbl *vtbl = p->device->vtbl;
-  RnStatus status = vtbl->alloc (p->device, p->memory.arena_bytes, &p->arena);
-  if (status == RN_STATUS_OK)
-    status = vtbl->fill (p->device, p->arena, 0,
-                         p->memory.arena_bytes); /* a device short of memory fails here, not in epoch 2 */
-  if (status == RN_STATUS_OK)
-    return TRUE;
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
-               "no memory on device %s for the arena of %.1f MiB (batch %d at %dx%d)", vtbl->name,
-               (double) p->memory.arena_bytes / (1 << 20), p->memory.worst.n, p->memory.worst.height,
-               p->memory.worst.width);
-  return FALSE;
-}
-
-gboolean
-rn_programs_reserve (RnPrograms *p, GError **error)
-{
-  if (p->reserved)
-    return TRUE;
-  if (!p->planned && !rn_programs_plan (p, NULL, NULL, error))
-    return FALSE;
-  if (!check_available (p, error))
-    return FALSE;
-  gboolean has_gradients = p->options.training && !p->options.update_in_backward;
-  int n = p->options.training ? n_states (p) : 0;
-  if (!rn_param_set_allocate (p->params, p->device, has_gradients, n, error)
-      || (p->options.training && p->options.ema && !rn_param_set_allocate_ema (p->params, error))
-      || !reserve_arena (p, error))
-    return FALSE;
-  if (p->update_plan)
-    {
-      p->update = rn_executor_new (p->update_plan, p->arena, p->memory.arena_bytes, error);
-      if (!p->update)
-        return FALSE;
-    }
-  p->reserved = TRUE;
   return TRUE;
 }

@@ -26,13 +26,16 @@ typedef struct
 
 typedef struct
 {
-  gboolean training; /* gradients, backward and update */
-  RnUpdateRule rule; /* of the optimizer */
-  gboolean ema;      /* keep a running mean of parameters and buffers */
+  gboolean training;       /* gradients, backward and update */
+  RnUpdateRule rule;       /* of the optimizer */
+  RnMomentumForm momentum; /* how its states are stored */
+  gboolean ema;            /* keep a running mean of parameters and buffers */
   /* Steps of the optimizer in the backward programs: rn_programs_backward_update takes the place of
    * rn_programs_backward and rn_programs_update, and there are no gradients to see. */
   gboolean update_in_backward;
   RnPassOptions passes;
+  /* No offsets: memory is what no placement can need less than. For comparisons; nothing can run. */
+  gboolean bounds_only;
   int plan_cache; /* plans kept, at least 1 */
   gboolean check; /* executors compare what is written with the plan: slow */
 } RnProgramsOptions;
@@ -80,7 +83,10 @@ typedef struct
   gsize live_bound_bytes; /* of the shape that needs the largest arena */
   gsize workspace_bytes;  /* the largest of one op */
   RnShape worst;          /* the shape that needs the largest arena */
-  gsize total_bytes;      /* static + arena */
+  gsize total_bytes;      /* of the device: static + arena */
+  /* Of the host, beside what loaders and the process itself take: tensors that wait there, and the
+   * optimizer's state if it lies there. host_bytes is the sum. */
+  gsize host_arena_bytes, host_state_bytes, host_bytes;
 } RnMemory;
 
 RnMemory rn_programs_memory (RnPrograms *programs);
@@ -88,6 +94,11 @@ RnMemory rn_programs_memory (RnPrograms *programs);
 /* Allocates parameters, gradients, the optimizer's state, the running mean and the arena, and touches every
  * page. Plans first if that was not done. RN_DEVICE_ERROR_MEMORY. */
 gboolean rn_programs_reserve (RnPrograms *programs, GError **error);
+/*
+ * Gives back to the system what the program that ran last leaves unused of the arenas; a larger one takes it
+ * again by itself. Returns the bytes that came free.
+ */
+gsize rn_programs_trim (RnPrograms *programs);
 
 typedef struct
 {
@@ -98,6 +109,8 @@ typedef struct
 /* Of a run with training shapes. @facts: (out), the list (transfer full). */
 gboolean rn_programs_describe_step (RnPrograms *programs, RnStepFacts *facts, GError **error);
 
+/* The optimizer's, after rn_programs_plan; NULL where the backward program has it. Lent. */
+const RnPlan *rn_programs_update_plan (RnPrograms *programs);
 /* The plan of a shape, made if it is not there. Lent until the next call. */
 const RnPlan *rn_programs_get_plan (RnPrograms *programs, RnShape shape, GError **error);
 
@@ -109,8 +122,7 @@ gboolean rn_programs_forward (RnPrograms *programs, const RnBatch *batch, RnMode
                               GError **error);
 /* The loss of the last forward: one of rn_model_loss_names, or "loss", their sum. NAN for other names. */
 float rn_programs_loss (RnPrograms *programs, const char *name);
-/* Does the model have this module, with an output of its own? Says which name is near. The first of the
- * shapes of rn_programs_new was one of RN_MODE_TRAIN. */
+/* Does the model have this module, with an output of its own? Says which name is near. */
 gboolean rn_programs_check_module (RnPrograms *programs, const char *module, GError **error);
 /*
  * The output of a module that is in options.passes.keep, after rn_programs_forward (RN_MODE_TRAIN) and before
@@ -172,6 +184,7 @@ gboolean rn_programs_infer (RnPrograms *programs, const RnBatch *batch, GArray *
 
 /* Highest byte of the arena that was really written; only with options.check. */
 gsize rn_programs_highest_byte (RnPrograms *programs);
+gsize rn_programs_highest_host_byte (RnPrograms *programs); /* likewise, of the host's arena */
 
 G_END_DECLS
 

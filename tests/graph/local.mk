@@ -25,3 +25,13 @@ tests_graph_test_depth_first_SOURCES = tests/graph/test-depth-first.c $(PLANNED_
 tests_graph_test_depth_first_LDADD = $(TEST_LIBS)
 tests_graph_test_pass_update_SOURCES = tests/graph/test-pass-update.c $(PLANNED_STEP)
 tests_graph_test_pass_update_LDADD = $(TEST_LIBS)
+check_PROGRAMS += tests/graph/test-offload
+tests_graph_test_offload_SOURCES = tests/graph/test-offload.c $(PLANNED_STEP)
+tests_graph_test_offload_LDADD = $(TEST_LIBS)
+check_PROGRAMS += tests/graph/test-amp
+tests_graph_test_amp_SOURCES = tests/graph/test-amp.c tests/graph/interpreter.c tests/graph/interpreter.h $(PLANNED_STEP)
+tests_graph_test_amp_LDADD = $(TEST_LIBS)
+check_PROGRAMS += tests/graph/test-recompute
+tests_graph_test_recompute_SOURCES = tests/graph/test-recompute.c tests/graph/nets.c tests/graph/nets.h \
+  tests/models/fixture.c tests/models/fixture.h
+tests_graph_test_recompute_LDADD = $(TEST_LIBS)

@@ -2,6 +2,7 @@
 
 #include "tests/graph/planned-step.h"
 
+#include "kernels/half.h"
 #include "runner/base/rng.h"
 
 #include <runner/batch.h>
@@ -57,8 +58,10 @@ planned_step_init (PlannedStep *step, RnDevice *device, PlannedNet net, const Ne
   rn_param_set_init (step->params, 1, &error);
   g_assert_no_error (error);
   randomize_norms (step->params);
-  step->arena = g_malloc0 (step->plan->arena_bytes);
-  step->executor = rn_executor_new (step->plan, step->arena, step->plan->arena_bytes, &error);
+  step->arenas = (RnArenas){ .bytes = { step->plan->arena_bytes, step->plan->host_arena_bytes } };
+  for (int space = 0; space < RN_N_SPACES; space++)
+    step->arenas.memory[space] = g_malloc0 (step->arenas.bytes[space]);
+  step->executor = rn_executor_new_in (step->plan, &step->arenas, &error);
   g_assert_no_error (error);
   rn_executor_enable_check (step->executor, &error);
   g_assert_no_error (error);
@@ -70,7 +73,8 @@ planned_step_clear (PlannedStep *step)
   rn_executor_free (step->executor);
   rn_plan_free (step->plan);
   rn_param_set_free (step->params);
-  g_free (step->arena);
+  for (int space = 0; space < RN_N_SPACES; space++)
+    g_free (step->arenas.memory[space]);
 }
 
 void *
@@ -117,16 +121,24 @@ write_targets (const PlannedStep *step, RnRng *rng)
 }
 
 void
-planned_step_forward (PlannedStep *step)
+planned_step_write_inputs (PlannedStep *step)
 {
-  g_autoptr (GError) error = NULL;
+  const RnTensorDesc *image = input_desc (step, "image");
   RnRng rng;
 
   rn_rng_init (&rng, 3, RN_STREAM_SYNTH, 0, 0);
-  float *pixels = planned_step_input (step, "image");
-  for (int64_t k = 0; k < rn_desc_elements (input_desc (step, "image")); k++)
-    pixels[k] = random_in (&rng, -2, 2);
+  void *pixels = planned_step_input (step, "image");
+  for (int64_t k = 0; k < rn_desc_elements (image); k++)
+    rn_float_set (image->dtype, pixels, k, random_in (&rng, -2, 2));
   write_targets (step, &rng);
+}
+
+void
+planned_step_forward (PlannedStep *step)
+{
+  g_autoptr (GError) error = NULL;
+
+  planned_step_write_inputs (step);
   rn_executor_run (step->executor, 0, step->plan->graph->turn, &error);
   g_assert_no_error (error);
 }

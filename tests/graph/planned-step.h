@@ -12,7 +12,7 @@ typedef struct
   RnDevice *device; /* lent */
   RnParamSet *params;
   RnPlan *plan;
-  guint8 *arena;
+  RnArenas arenas;
   RnExecutor *executor;
 } PlannedStep;
 
@@ -25,6 +25,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PlannedStep, planned_step_clear)
 
 /* Address of an input. */
 void *planned_step_input (const PlannedStep *step, const char *name);
+/* What planned_step_forward begins with. */
+void planned_step_write_inputs (PlannedStep *step);
 /* Writes the inputs and runs the forward program; then the backward one. */
 void planned_step_forward (PlannedStep *step);
 void planned_step_backward (PlannedStep *step);

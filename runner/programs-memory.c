@@ -1,0 +1,133 @@
+/*
+ * programs-memory.c: the memory of a run: taken in one go before the first step, and given back where a plan
+ * leaves it idle.
+ */
+#include "config.h"
+
+#include "runner/programs-private.h"
+
+#include "runner/base/size.h"
+#include "runner/process-memory.h"
+
+#include <string.h>
+
+RnMemory
+rn_programs_memory (RnPrograms *p)
+{
+  return p->memory;
+}
+
+/* Linux grants more memory than there is, and kills whoever touches it. Where the device's memory is the
+ * process's own, both arenas count. */
+static gboolean
+check_available (RnPrograms *p, GError **error)
+{
+  guint64 available = rn_available_memory (), bytes = (guint64) p->memory.total_bytes + p->memory.host_bytes;
+  if (bytes <= available)
+    return TRUE;
+  g_autofree char *needed = rn_size_format (bytes), *free_text = rn_size_format (available);
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+               "batch %d at %dx%d needs %s and %s are available", p->memory.worst.n, p->memory.worst.height,
+               p->memory.worst.width, needed, free_text);
+  return FALSE;
+}
+
+static gboolean
+reserve_arena (RnPrograms *p, GError **error)
+{
+  const RnDeviceVtbl *vtbl = p->device->vtbl;
+  void **arena = &p->arenas.memory[RN_SPACE_DEVICE];
+  RnStatus status = vtbl->alloc (p->device, p->memory.arena_bytes, arena);
+
+  p->arenas.bytes[RN_SPACE_DEVICE] = p->memory.arena_bytes;
+  if (status == RN_STATUS_OK)
+    status = vtbl->fill (p->device, *arena, 0,
+                         p->memory.arena_bytes); /* a device short of memory fails here, not in epoch 2 */
+  if (status == RN_STATUS_OK)
+    return TRUE;
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+               "no memory on device %s for the arena of %.1f MiB (batch %d at %dx%d)", vtbl->name,
+               (double) p->memory.arena_bytes / (1 << 20), p->memory.worst.n, p->memory.worst.height,
+               p->memory.worst.width);
+  return FALSE;
+}
+
+static gboolean
+reserve_host_arena (RnPrograms *p, GError **error)
+{
+  void **arena = &p->arenas.memory[RN_SPACE_HOST];
+
+  if (p->memory.host_arena_bytes == 0)
+    return TRUE;
+  p->arenas.bytes[RN_SPACE_HOST] = p->memory.host_arena_bytes;
+  if (p->device->vtbl->alloc_host (p->device, p->memory.host_arena_bytes, arena) != RN_STATUS_OK)
+    {
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+                   "no host memory for %.1f MiB that memory.offload moves there",
+                   (double) p->memory.host_arena_bytes / (1 << 20));
+      return FALSE;
+    }
+  memset (*arena, 0, p->memory.host_arena_bytes);
+  return TRUE;
+}
+
+gboolean
+rn_programs_reserve (RnPrograms *p, GError **error)
+{
+  if (p->reserved)
+    return TRUE;
+  if (!p->planned && !rn_programs_plan (p, NULL, NULL, error))
+    return FALSE;
+  if (!check_available (p, error))
+    return FALSE;
+  gboolean has_gradients = p->options.training && !p->options.update_in_backward;
+  int n_states = p->options.training ? rn_programs_n_states (p) : 0;
+  if (!rn_param_set_allocate (p->params, p->device, has_gradients, n_states, error)
+      || (p->options.training && p->options.ema && !rn_param_set_allocate_ema (p->params, error))
+      || !reserve_arena (p, error) || !reserve_host_arena (p, error))
+    return FALSE;
+  if (p->update_plan)
+    {
+      p->update = rn_executor_new_in (p->update_plan, &p->arenas, error);
+      if (!p->update)
+        return FALSE;
+    }
+  p->reserved = TRUE;
+  return TRUE;
+}
+
+/* ---- giving back ---- */
+
+/* The program that ran last; NULL before the first one. */
+static const RnProgram *
+last_program (const RnPrograms *p)
+{
+  const RnProgram *last = NULL;
+  for (guint i = 0; i < p->cache->len; i++)
+    {
+      const RnProgram *program = p->cache->pdata[i];
+      if (program->executor && (!last || program->last_use > last->last_use))
+        last = program;
+    }
+  return last;
+}
+
+/* What lies above @used in the arena of @space. */
+static gsize
+trim_arena (RnPrograms *p, RnSpace space, gsize used)
+{
+  char *arena = p->arenas.memory[space];
+  gsize bytes = p->arenas.bytes[space];
+  return arena && used < bytes ? p->device->vtbl->trim (p->device, arena + used, bytes - used) : 0;
+}
+
+gsize
+rn_programs_trim (RnPrograms *p)
+{
+  const RnProgram *last = last_program (p);
+  if (!last || !p->device->vtbl->trim)
+    return 0;
+  gsize update = p->update_plan ? p->update_plan->arena_bytes : 0; /* it follows each step */
+  return trim_arena (p, RN_SPACE_DEVICE, MAX (last->plan->arena_bytes, update))
+         + trim_arena (p, RN_SPACE_HOST, last->plan->host_arena_bytes);
+}
