@@ -1,4 +1,5 @@
 /* empty-cache.c: MMCV's EmptyCacheHook. */
+#define G_LOG_DOMAIN "rn-hooks"
 #include "config.h"
 
 #include <runner/engine.h>
@@ -20,7 +21,7 @@ static gboolean
 empty_if (gboolean wanted, RnRunner *runner)
 {
   if (wanted)
-    rn_runner_empty_cache (runner);
+    g_message ("EmptyCacheHook: %.1f MiB given back", (double) rn_runner_empty_cache (runner) / (1 << 20));
   return TRUE;
 }
 
@@ -42,7 +43,7 @@ after_iter (RnHook *hook, RnRunner *runner, GError **error)
   return empty_if (((const EmptyCache *) hook)->after_iter, runner);
 }
 
-RN_HOOK_DEFINE (
-    empty_cache, EmptyCache, .name = "EmptyCacheHook",
-    .summary = "gives freed memory back to the system; little, as a run plans its memory and keeps it",
-    .keys = keys, .before_epoch = before_epoch, .after_iter = after_iter, .after_epoch = after_epoch);
+RN_HOOK_DEFINE (empty_cache, EmptyCache, .name = "EmptyCacheHook",
+                .summary = "gives memory above the plan of the current shape back to the system",
+                .keys = keys, .before_epoch = before_epoch, .after_iter = after_iter,
+                .after_epoch = after_epoch);

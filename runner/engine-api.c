@@ -264,10 +264,10 @@ rn_runner_find_non_finite (RnRunner *runner, char **where, GError **error)
   return runner->task->vtbl->find_non_finite (runner->task, runner->batch, where, error);
 }
 
-void
+guint64
 rn_runner_empty_cache (RnRunner *runner)
 {
-  runner->task->vtbl->empty_cache (runner->task);
+  return runner->task->vtbl->empty_cache (runner->task);
 }
 
 /* ---- Evaluation ---- */

@@ -118,7 +118,7 @@ RN_API void rn_hook_keep_stages (RnHook *hook, guint stages);
 RN_API RnStage rn_stage_find (const char *name);
 RN_API const char *const *rn_stage_names (void);
 /* Gives memory that is allocated and not used back to the system. */
-RN_API void rn_runner_empty_cache (RnRunner *runner);
+RN_API guint64 rn_runner_empty_cache (RnRunner *runner);
 
 /* ---- Evaluation ---- */
 

@@ -70,7 +70,7 @@ typedef struct
                                GError **error);
   char **(*unreached_params) (RnTask *task);
   gboolean (*find_non_finite) (RnTask *task, const RnBatch *batch, char **where, GError **error);
-  void (*empty_cache) (RnTask *task);
+  guint64 (*empty_cache) (RnTask *task); /* returns the bytes that came free */
 
   /* These two NULL when there is no validation set. FALSE without error when rn_signals_pending broke it off.
    */
@@ -104,6 +104,7 @@ struct _RnTask
   const char *const *class_names; /* of the data, NULL-ended */
   const char *const *loss_names;  /* without their sum "loss", NULL-ended */
   const char *device;             /* in words: what the bits of a run depend on */
+  const char *precision;          /* "fp16 O1"; NULL: "fp32" */
   const double *lr_mults;         /* [n_groups] of the groups, in the order of the parameters */
   guint n_groups;                 /* at least 1 */
   const RnTaskParam *params;      /* [n_params] */
@@ -111,6 +112,12 @@ struct _RnTask
   gboolean has_live_batch_norm;
   gboolean updates_in_backward; /* no gradients are kept */
 };
+
+static inline const char *
+rn_task_precision (const RnTask *task)
+{
+  return task->precision != NULL ? task->precision : "fp32";
+}
 
 G_END_DECLS
 

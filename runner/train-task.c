@@ -6,6 +6,7 @@
 #include "runner/base/error.h"
 #include "runner/draw/show.h"
 #include "runner/evaluate.h"
+#include "runner/process-memory.h"
 #include "runner/task-tensors.h"
 
 #ifdef __GLIBC__
@@ -130,13 +131,21 @@ find_non_finite (RnTask *task, const RnBatch *batch, char **where, GError **erro
   return rn_programs_find_non_finite (programs (task), batch, where, error);
 }
 
-/* All that training needs was allocated before it; what is free lies between blocks of the C library. */
-static void
+/* What the plan of the shape leaves of the arenas, and what is free between blocks of the C library, which
+ * does not say how much that is. */
+static guint64
 empty_cache (RnTask *task)
 {
+  guint64 bytes = rn_programs_trim (programs (task));
 #ifdef __GLIBC__
+  guint64 before, after, peak;
+
+  rn_process_memory (&before, &peak);
   malloc_trim (0);
+  rn_process_memory (&after, &peak);
+  bytes += before > after ? before - after : 0;
 #endif
+  return bytes;
 }
 
 static char **
@@ -369,6 +378,7 @@ rn_train_task_new (RnJob *job, GError **error)
   task->class_names = rn_dataset_class_names (job->datasets[RN_SPLIT_TRAIN]);
   task->loss_names = rn_model_loss_names (job->model);
   task->device = job->device->description;
+  task->precision = rn_fp16_describe (&job->config.fp16);
   task->n_groups = rn_programs_groups (job->programs, &task->lr_mults);
   task->params = (const RnTaskParam *) (gconstpointer) self->params->data;
   task->n_params = self->params->len;

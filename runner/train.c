@@ -88,19 +88,22 @@ check_memory (RnTraining *training, GError **error)
 {
   RnMemory memory = rn_programs_memory (training->job->programs);
   gsize loader_bytes = rn_train_task_loader_bytes (training->task);
-  guint64 needed = (guint64) memory.total_bytes + loader_bytes, available = rn_available_memory ();
+  guint64 needed = (guint64) memory.total_bytes + memory.host_bytes + loader_bytes,
+          available = rn_available_memory ();
   g_autofree char *params = rn_size_format (memory.param_bytes), *grads = rn_size_format (memory.grad_bytes);
   g_autofree char *state = rn_size_format (memory.state_bytes), *arena = rn_size_format (memory.arena_bytes);
   g_autofree char *loaders = rn_size_format (loader_bytes), *total = rn_size_format (needed);
   g_autofree char *ema = rn_size_format (memory.ema_bytes);
   g_autofree char *mean = g_strconcat (", running mean ", ema, NULL);
+  g_autofree char *host = rn_size_format (memory.host_bytes);
+  g_autofree char *waiting = g_strconcat (", host memory ", host, NULL);
   g_autofree char *free_text = available == G_MAXUINT64 ? g_strdup ("unknown") : rn_size_format (available);
 
   g_message (
-      "memory: parameters %s, gradients %s, optimizer state %s%s, arena %s (worst shape: batch %d, %dx%d), "
+      "memory: parameters %s, gradients %s, optimizer state %s%s, arena %s (worst shape: batch %d, %dx%d)%s, "
       "loaders %s: %s in all; available: %s",
       params, grads, state, memory.ema_bytes > 0 ? mean : "", arena, memory.worst.n, memory.worst.height,
-      memory.worst.width, loaders, total, free_text);
+      memory.worst.width, memory.host_bytes > 0 ? waiting : "", loaders, total, free_text);
   if (needed <= available)
     return TRUE;
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-static GPtrArray *lines; /* of char *: on memory */
+static GPtrArray *lines;   /* of char *: on memory */
+static guint n_given_back; /* lines of EmptyCacheHook */
 
 static GLogWriterOutput
 collect (GLogLevelFlags level, const GLogField *fields, gsize n_fields, gpointer data)
@@ -13,6 +14,8 @@ collect (GLogLevelFlags level, const GLogField *fields, gsize n_fields, gpointer
   for (gsize i = 0; i < n_fields; i++)
     if (strcmp (fields[i].key, "MESSAGE") == 0 && g_str_has_prefix (fields[i].value, "Memory information"))
       g_ptr_array_add (lines, g_strdup (fields[i].value));
+    else if (strcmp (fields[i].key, "MESSAGE") == 0)
+      n_given_back += g_str_equal (fields[i].value, "EmptyCacheHook: 3.0 MiB given back");
   return G_LOG_WRITER_HANDLED;
 }
 
@@ -57,6 +60,7 @@ assert_calls (const char *keys, guint expected)
   guint n = 0;
   FakeRun run;
 
+  n_given_back = 0;
   fake_run_open (&run, yaml, 3, NULL);
   run.fake.trace = trace;
   fake_run_go (&run);
@@ -65,6 +69,7 @@ assert_calls (const char *keys, guint expected)
   for (const char *p = trace->str; (p = strstr (p, "empty_cache")) != NULL; p++)
     n++;
   g_assert_cmpuint (n, ==, expected);
+  g_assert_cmpuint (n_given_back, ==, expected);
 }
 
 /* Two epochs of three iterations. */

@@ -201,10 +201,11 @@ find_non_finite (RnTask *task, const RnBatch *batch, char **where, GError **erro
   return TRUE;
 }
 
-static void
+static guint64
 empty_cache (RnTask *task)
 {
   trace ((FakeTask *) task, "empty_cache");
+  return FAKE_CACHE_BYTES;
 }
 
 static gboolean

@@ -10,6 +10,7 @@
 G_BEGIN_DECLS
 
 #define FAKE_N 4
+#define FAKE_CACHE_BYTES (3 << 20) /* that come free when the cache is emptied */
 
 /* Configurations of runs; @rest are further lines. */
 #define BY_ITER(max, rest)                           \
