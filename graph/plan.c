@@ -209,7 +209,7 @@ find_peak (RnPlan *plan)
 }
 
 RnPlan *
-rn_plan_new (RnGraph *graph, RnDevice *device, gboolean inplace, GError **error)
+rn_plan_new_bounds (RnGraph *graph, RnDevice *device, gboolean inplace, GError **error)
 {
   int n_ops = (int) graph->ops->len;
   g_autoptr (RnPlan) plan = g_new0 (RnPlan, 1);
@@ -235,10 +235,21 @@ rn_plan_new (RnGraph *graph, RnDevice *device, gboolean inplace, GError **error)
     share_storage (graph, lives);
   collect_buffers (plan, lives);
   find_peak (plan);
+  plan->arena_bytes = plan->live_bound_bytes;
+  plan->host_arena_bytes = plan->host_live_bound_bytes;
+  return g_steal_pointer (&plan);
+}
+
+RnPlan *
+rn_plan_new (RnGraph *graph, RnDevice *device, gboolean inplace, GError **error)
+{
+  RnPlan *plan = rn_plan_new_bounds (graph, device, inplace, error);
+  if (!plan)
+    return NULL;
   plan->arena_bytes = rn_place_buffers (plan->buffers, plan->n_device_buffers);
   plan->host_arena_bytes =
       rn_place_buffers (plan->buffers + plan->n_device_buffers, plan->n_buffers - plan->n_device_buffers);
-  return g_steal_pointer (&plan);
+  return plan;
 }
 
 void

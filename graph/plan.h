@@ -1,6 +1,6 @@
 /*
- * plan.h: the memory plan of one graph: kernels chosen, and a fixed offset for every value and every workspace
- * in one arena of the device; values of RN_SPACE_HOST have an arena of their own.
+ * plan.h: the memory plan of one graph: kernels chosen, and a fixed offset for every value and every
+ * workspace in one arena of the device; values of RN_SPACE_HOST have an arena of their own.
  *
  * A buffer is a set of values that share storage (in-place chains). Its life runs from the op that first
  * writes it to the op that last reads it. Inputs are alive from op 0; outputs to the end, kept values to the
@@ -32,7 +32,7 @@ typedef struct
   RnDevice *device;     /* lent */
   RnOpCall *calls;      /* [ops] */
   RnPrepared *prepared; /* [ops] */
-  RnBuffer *buffers; /* those of the device, then those of the host */
+  RnBuffer *buffers;    /* those of the device, then those of the host */
   int n_buffers, n_device_buffers;
   int *buffer_of;         /* [values], -1 for parameters and their gradients */
   int *workspace_of;      /* [ops], -1 for none */
@@ -41,7 +41,7 @@ typedef struct
   gsize workspace_bytes;  /* largest workspace of one op */
   int peak_op;            /* an op at which live_bound_bytes is reached */
   gsize host_arena_bytes, host_live_bound_bytes; /* the same of the host's arena */
-  gint64 macs;            /* convolution multiply-adds of the forward ops, for the whole batch */
+  gint64 macs; /* convolution multiply-adds of the forward ops, for the whole batch */
   gboolean finalized;
 } RnPlan;
 
@@ -53,6 +53,8 @@ typedef struct
  * allocated on the device. Errors: RN_DEVICE_ERROR_KERNEL.
  */
 RnPlan *rn_plan_new (RnGraph *graph, RnDevice *device, gboolean inplace, GError **error);
+/* The same without offsets, to compare many plans: arenas are as large as the live bounds. It cannot run. */
+RnPlan *rn_plan_new_bounds (RnGraph *graph, RnDevice *device, gboolean inplace, GError **error);
 void rn_plan_free (RnPlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnPlan, rn_plan_free)
 

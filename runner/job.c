@@ -5,8 +5,10 @@
 #include "config.h"
 
 #include "runner/job.h"
+#include "runner/job-precision.h"
 
 #include "runner/base/error.h"
+#include "runner/budget.h"
 #include "runner/config/config.h"
 #include "runner/config/schema.h"
 #include "runner/optimizer.h"
@@ -72,16 +74,41 @@ rn_job_new (RnNode *root, GError **error)
   return job->device ? g_steal_pointer (&job) : NULL;
 }
 
+RnJob *
+rn_job_new_variant (const RnJob *job, RnNode *root, RnCallCache *calls, GError **error)
+{
+  g_autoptr (RnJob) variant = g_new0 (RnJob, 1);
+
+  variant->root = root;
+  variant->is_variant = TRUE;
+  if (!rn_run_config_parse (root, &variant->config, error)
+      || !rn_keys_parse (data_keys, variant->config.data, &variant->data, NULL, error))
+    return NULL;
+  variant->data.samples_per_gpu = job->data.samples_per_gpu;
+  variant->wants = job->wants;
+  memcpy (variant->datasets, job->datasets, sizeof variant->datasets);
+  memcpy (variant->samplers, job->samplers, sizeof variant->samplers);
+  variant->device = open_device (&variant->config, error);
+  if (variant->device == NULL)
+    return NULL;
+  variant->device->calls = calls;
+  return g_steal_pointer (&variant);
+}
+
 void
 rn_job_free (RnJob *job)
 {
   if (!job)
     return;
   g_clear_pointer (&job->programs, rn_programs_free);
+  g_clear_pointer (&job->shapes, g_array_unref);
+  g_clear_pointer (&job->budget, rn_budget_free);
   g_free (job->keep);
-  rn_wants_free (job->wants);
+  g_free (job->single_modules);
+  if (!job->is_variant)
+    rn_wants_free (job->wants);
   g_clear_pointer (&job->model, rn_model_free);
-  for (int split = 0; split < RN_SPLIT_COUNT; split++)
+  for (int split = 0; split < RN_SPLIT_COUNT && !job->is_variant; split++)
     {
       g_clear_pointer (&job->samplers[split], rn_sampler_free);
       g_clear_pointer (&job->datasets[split], rn_dataset_free);
@@ -260,22 +287,59 @@ rn_job_open_model (RnJob *job, GError **error)
   if (!node)
     return FALSE;
   job->model = rn_model_new (node, known_num_classes (job), error);
-  return job->model != NULL;
+  if (job->model == NULL)
+    return FALSE;
+  g_free (job->single_modules);
+  job->single_modules = rn_job_single_modules (job);
+  return TRUE;
+}
+
+gboolean
+rn_job_change (RnJob *job, const char *const *lines, GError **error)
+{
+  g_auto (RnRunConfig) changed = { 0 };
+
+  for (int i = 0; lines[i] != NULL; i++)
+    if (!rn_config_override (job->root, lines[i], error))
+      return FALSE;
+  if (!rn_run_config_parse (job->root, &changed, error))
+    return FALSE;
+  job->config.memory = changed.memory; /* all that it points to is the tree's */
+  job->device->workspace_limit = changed.memory.workspace_bytes;
+  g_clear_pointer (&job->model, rn_model_free);
+  return rn_job_open_model (job, error);
 }
 
 /* What the update needs to know of `optimizer:`; a model without one can still be planned, as plain SGD. */
-static gboolean
-read_optimizer (const RnJob *job, RnProgramsOptions *options, GError **error)
+static void
+describe_update (const RnJob *job, const RnOptimizer *optimizer, RnProgramsOptions *options)
 {
-  if (job->config.optimizer == NULL)
-    return TRUE;
-  g_autoptr (RnOptimizer) optimizer = rn_optimizer_new (job->config.optimizer, error);
-  if (optimizer == NULL)
-    return FALSE;
   options->rule = rn_optimizer_rule (optimizer);
   if (!rn_node_is_null (job->config.momentum_config)) /* it may rise above 0 */
     options->rule.momentum = TRUE;
-  return TRUE;
+  options->momentum = (RnMomentumForm) job->config.memory.momentum;
+}
+
+static gboolean
+check_momentum_form (const RnJob *job, const RnProgramsOptions *options, GError **error)
+{
+  const char *names[RN_PARAM_MAX_STATES];
+
+  if (options->momentum == RN_MOMENTUM_FP32 || rn_update_rule_states (&options->rule, names) > 0)
+    return TRUE;
+  return rn_node_error (rn_node_path (job->root, "memory.momentum"), error,
+                        "has no effect: the optimizer keeps no state; what works: fp32, or an optimizer with "
+                        "momentum");
+}
+
+static void
+set_multipliers (const RnJob *job, const RnOptimizer *optimizer)
+{
+  RnParamSet *params = rn_programs_params (job->programs);
+
+  for (int i = 0; i < rn_param_set_size (params); i++)
+    rn_programs_set_multipliers (job->programs, i,
+                                 rn_optimizer_multipliers (optimizer, rn_param_set_get (params, i)));
 }
 
 RnPassOptions
@@ -288,6 +352,7 @@ rn_job_pass_options (const RnJob *job)
     .fold_frozen_bn = memory->fold_frozen_bn != RN_FOLD_FALSE,
     .inplace = memory->inplace,
     .cblk = job->device->cblk,
+    .amp = rn_job_amp_options (job),
     .recompute = { .backbone = model->backbone,
                    .head = model->head,
                    .bn_relu = memory->bn_relu,
@@ -324,10 +389,18 @@ blame_key (const RnJob *job, GError *cause, GError **error)
 gboolean
 rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gboolean check, GError **error)
 {
+  g_autoptr (RnOptimizer) optimizer = NULL;
+  g_clear_pointer (&job->shapes, g_array_unref);
+  job->shapes = g_array_copy ((GArray *) shapes);
+  if (training && !job->is_variant && job->config.memory.budget != RN_BUDGET_NONE
+      && !rn_budget_apply (job, shapes, error))
+    return FALSE;
   RnProgramsOptions options = {
     .training = training,
     .passes = rn_job_pass_options (job),
+    .update_in_backward = training && job->config.memory.update == RN_UPDATE_IN_BACKWARD,
     .plan_cache = (int) job->config.memory.plan_cache,
+    .bounds_only = job->bounds_only,
     .check = check,
   };
   if (training && job->wants != NULL)
@@ -336,10 +409,22 @@ rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gbool
       g_free (job->keep);
       options.passes.keep = job->keep = rn_wants_modules (job->wants);
     }
-  if (training && !read_optimizer (job, &options, error))
-    return FALSE;
+  if (training && job->config.optimizer != NULL)
+    {
+      optimizer = rn_optimizer_new (job->config.optimizer, error);
+      if (optimizer == NULL)
+        return FALSE;
+      describe_update (job, optimizer, &options);
+      if (!check_momentum_form (job, &options, error))
+        return FALSE;
+    }
   g_autoptr (GError) local = NULL;
   job->programs = rn_programs_new (job->model, job->device, &options,
                                    (const RnShape *) (const void *) shapes->data, (int) shapes->len, &local);
-  return job->programs != NULL || blame_key (job, g_steal_pointer (&local), error);
+  if (job->programs == NULL)
+    return blame_key (job, g_steal_pointer (&local), error);
+  if (optimizer != NULL)
+    set_multipliers (job, optimizer);
+  const RnPlan *plan = rn_programs_get_plan (job->programs, g_array_index (shapes, RnShape, 0), error);
+  return plan != NULL && rn_job_check_precision (job, plan->graph, error);
 }

@@ -12,6 +12,7 @@
 #include "datasets/dataset.h"
 #include "datasets/loader.h"
 #include "datasets/sampler.h"
+#include "kernels/call-cache.h"
 #include "runner/hook-wants.h"
 #include "runner/programs.h"
 #include "runner/run-config.h"
@@ -37,6 +38,9 @@ typedef enum
   RN_SPLIT_COUNT
 } RnSplit;
 
+typedef struct _RnBudget RnBudget; /* budget.h */
+typedef struct _RnCandidate RnCandidate;
+
 typedef struct
 {
   RnNode *root;       /* owned */
@@ -46,17 +50,40 @@ typedef struct
   RnModel *model;                      /* NULL until rn_job_open_model */
   RnDataset *datasets[RN_SPLIT_COUNT]; /* NULL until rn_job_open_data */
   RnSampler *samplers[RN_SPLIT_COUNT];
-  RnPrograms *programs; /* NULL until rn_job_open_programs */
-  const char **keep;    /* (nullable) owned list of lent names: what the programs keep of @wants */
+  RnPrograms *programs;        /* NULL until rn_job_open_programs */
+  const char **single_modules; /* (nullable) owned list of lent names, see job-precision.h; with the model */
+  const char **keep;           /* (nullable) owned list of lent names: what the programs keep of @wants */
   gboolean check_memory; /* of a training: executors compare what is written with the plan; set before it is
                             opened */
-  RnWants *wants;       /* (nullable) owned: what hooks want of the programs; set before they are opened */
+  RnWants *wants;        /* (nullable) owned: what hooks want of the programs; set before they are opened */
+  GArray *shapes;        /* (nullable) owned, of RnShape: of the programs */
+  RnBudget *budget;      /* (nullable) owned: what was tried for `memory.budget` */
+  const RnCandidate *chosen; /* (nullable) lent by @budget */
+  gboolean bounds_only;      /* of a variant: see RnProgramsOptions */
+  gboolean is_variant;       /* data sets, samplers and @wants are another job's */
 } RnJob;
 
 /* @root: (transfer full). Checks the top level and opens the device. */
 RnJob *rn_job_new (RnNode *root, GError **error);
 void rn_job_free (RnJob *job);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnJob, rn_job_free)
+
+/*
+ * rn_job_new_variant:
+ * @job: lent, for as long as the variant is there
+ * @root: (transfer full): the configuration of @job with some lines changed that are not about its data
+ * @calls: lent, likewise
+ *
+ * A job that can only be planned, to see what other lines would give: it shares the data sets of @job, and
+ * takes a budget as met.
+ */
+RnJob *rn_job_new_variant (const RnJob *job, RnNode *root, RnCallCache *calls, GError **error);
+
+/*
+ * Sets @lines (NULL-ended, each as after --set) in the configuration: those of `memory:` and of parts of the
+ * model. Before the programs are opened; the model is made anew.
+ */
+gboolean rn_job_change (RnJob *job, const char *const *lines, GError **error);
 
 /*
  * The data set and sampler of a split, indexed (progress on a terminal). RN_SPLIT_VAL_LOSS takes the classes
@@ -75,7 +102,10 @@ void rn_job_add_shapes (RnJob *job, RnSplit split, RnMode mode, GArray *shapes);
 /* What the file and the device ask of the passes. */
 RnPassOptions rn_job_pass_options (const RnJob *job);
 
-/* Programs for @shapes (of RnShape, not empty), neither planned nor reserved. */
+/*
+ * Programs for @shapes (of RnShape, not empty), neither planned nor reserved. @training: with the optimizer
+ * of the configuration; with a budget its strategies are chosen first (budget.h).
+ */
 gboolean rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gboolean check,
                                GError **error);
 

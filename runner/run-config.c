@@ -3,6 +3,7 @@
 #include "runner/run-config.h"
 
 #include "runner/base/error.h"
+#include "runner/config/config.h"
 #include "runner/config/schema.h"
 #include "runner/run-config-hints.h"
 #include "runner/workflow.h"
@@ -82,7 +83,12 @@ static const RnKeySpec run_keys[] = {
     .offset = G_STRUCT_OFFSET (RnRunConfig, resume),
     .keys = resume_keys,
     .help = "what a resumed run may change" },
-  PART (fp16, "half precision: loss_scale, opt_level, dtype"),
+  { .name = "fp16",
+    .type = RN_KEY_MAP,
+    .offset = G_STRUCT_OFFSET (RnRunConfig, fp16),
+    .keys = rn_fp16_keys,
+    .flags = RN_KEY_NULLABLE,
+    .help = "half precision; null: single" },
   PART (plugins, "list of shared objects with hooks of your own: names or paths"),
   PART (auto_scale_lr, "enable, base_batch_size: optimizer.lr for another batch size"),
   UNUSED ("auto_resume"),
@@ -139,10 +145,13 @@ rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error)
 
   if (!rn_run_config_explain_unknown (root, run_keys, (const char *const *) skip->pdata, error)
       || !rn_run_config_explain_optimizer (rn_node_get (root, "optimizer_config"), error)
+      || !rn_fp16_explain (rn_node_get (root, "fp16"), error)
       || !rn_keys_parse (run_keys, root, config, (const char *const *) skip->pdata, error))
     return FALSE;
   if (!check_workflow (config->workflow, error) || !check_device (root, config->device, error)
-      || !rn_memory_config_read (&config->memory, error))
+      || !rn_memory_config_read (&config->memory, error)
+      || !rn_fp16_compose (&config->fp16, root, &config->optimizer_config, &config->custom_hooks,
+                           &config->composed, error))
     {
       rn_run_config_clear (config);
       return FALSE;
@@ -156,6 +165,7 @@ void
 rn_run_config_clear (RnRunConfig *config)
 {
   rn_keys_clear (run_keys, config);
+  g_clear_pointer (&config->composed, rn_node_free);
 }
 
 const RnNode *

@@ -5,6 +5,7 @@
 
 #include <glib.h>
 #include <runner/keys.h>
+#include "runner/fp16-config.h"
 #include "runner/memory-config.h"
 
 G_BEGIN_DECLS
@@ -31,7 +32,6 @@ typedef struct
   const RnNode *img_norm_cfg, *train_pipeline, *test_pipeline; /* for references only */
   const RnNode *load_from;                                     /* see weights/load-start.h */
   const RnNode *plugins;                                       /* see plugin.h */
-  const RnNode *fp16;                                          /* half precision; or NULL */
   const RnNode *auto_scale_lr;                                 /* see auto-scale-lr.h */
   char *data_root;   /* goes in front of relative data paths; or NULL */
   char *work_dir;    /* or NULL */
@@ -40,9 +40,11 @@ typedef struct
   gint64 threads;    /* of the kernels, at least 1 */
   gint64 seed;
   gboolean deterministic;
+  RnFp16Config fp16;
   RnMemoryConfig memory;
   RnBackendConfig backend;
   RnResumeConfig resume;
+  RnNode *composed; /* (nullable) owned: hooks that are not as in the file, see fp16-config.h */
 } RnRunConfig;
 
 /**

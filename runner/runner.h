@@ -37,6 +37,8 @@ gboolean rn_runner_options_parse (const RnNode *config, RnRunnerOptions *options
  */
 RnHookList *rn_training_hooks_new (const RnRunConfig *config, gint64 *log_interval, GError **error);
 
+/* Does @config name one of the program's own optimizer hooks? */
+gboolean rn_is_optimizer_hook (const RnNode *config);
 /* What the optimizer hook is made from, in optimizer_config or among custom_hooks; NULL: all defaults. Lent.
  */
 const RnNode *rn_optimizer_hook_config (const RnRunConfig *config);

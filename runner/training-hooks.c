@@ -92,8 +92,8 @@ static const char *const optimizer_hooks[] = { "OptimizerHook", "GradientCumulat
                                                "Fp16OptimizerHook", "GradientCumulativeFp16OptimizerHook",
                                                NULL };
 
-static gboolean
-is_optimizer_hook (const RnNode *config)
+gboolean
+rn_is_optimizer_hook (const RnNode *config)
 {
   const RnNode *type = rn_node_get (config, "type");
   return type != NULL && rn_node_kind (type) == RN_NODE_STRING
@@ -126,7 +126,7 @@ add_optimizer_hook (RnHookList *list, const RnRunConfig *config, GError **error)
        i++)
     {
       const RnNode *custom = rn_node_item (customs, i);
-      if (!is_optimizer_hook (custom))
+      if (!rn_is_optimizer_hook (custom))
         continue;
       if (first != NULL)
         return rn_node_error (custom, error,
@@ -146,7 +146,7 @@ rn_optimizer_hook_config (const RnRunConfig *config)
 
   for (guint i = 0; customs != NULL && rn_node_kind (customs) == RN_NODE_LIST && i < rn_node_size (customs);
        i++)
-    if (is_optimizer_hook (rn_node_item (customs, i)))
+    if (rn_is_optimizer_hook (rn_node_item (customs, i)))
       return rn_node_item (customs, i);
   return config->optimizer_config;
 }

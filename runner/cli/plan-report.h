@@ -1,0 +1,99 @@
+/*
+ * plan-report.h: what `runner plan` shows, gathered once; plan-text.c and plan-json.c print it.
+ */
+#ifndef RUNNER_CLI_PLAN_REPORT_H
+#define RUNNER_CLI_PLAN_REPORT_H
+
+#include <json-glib/json-glib.h>
+#include "runner/budget.h"
+#include "runner/strategies.h"
+
+G_BEGIN_DECLS
+
+/* ---- layers ---- */
+
+/* One forward op with what it costs in both programs. */
+typedef struct
+{
+  const char *scope, *op, *kernel; /* lent */
+  RnTensorDesc dst;
+  gint64 macs; /* of the batch, forward */
+  gsize out_bytes;
+  /* Of the output: kept for backward; dropped and computed again; waiting in host memory meanwhile. 0 where
+   * its storage is that of an earlier row. */
+  gsize kept_bytes, recomputed_bytes, offloaded_bytes;
+  gsize workspace_bytes; /* the largest of its forward and backward ops */
+} RnPlanLayer;
+
+/* Of RnPlanLayer, in the order of the ops. (transfer full) */
+GArray *rn_plan_layers (const RnPlan *plan);
+
+/* ---- the peak ---- */
+
+typedef struct
+{
+  const char *name; /* lent */
+  const char *kind; /* "activation", "gradient", "input", "workspace" */
+  gsize bytes;
+} RnPeakBuffer;
+
+/* What is alive in the device's arena at plan->peak_op, of RnPeakBuffer, largest first. (transfer full) */
+GArray *rn_plan_peak (const RnPlan *plan);
+
+/* ---- strategies ---- */
+
+typedef struct
+{
+  const RnStrategy *strategy;
+  gboolean is_on;          /* in the configuration */
+  char *refusal;           /* why it cannot be switched; NULL: prediction is there */
+  RnPrediction prediction; /* of the configuration with it switched the other way */
+} RnStrategyRow;
+
+typedef struct
+{
+  RnPrediction base; /* of the configuration, for the largest shapes */
+  GArray *rows;      /* of RnStrategyRow: what changes a plan */
+} RnStrategyTable;
+
+/* Plans the configuration with each strategy switched, one at a time. */
+RnStrategyTable *rn_strategy_table_new (RnPredictor *predictor, const RnNode *root, GError **error);
+void rn_strategy_table_free (RnStrategyTable *table);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnStrategyTable, rn_strategy_table_free)
+
+/* ---- the largest batch ---- */
+
+typedef struct
+{
+  RnRoom room;
+  int batch;             /* 0: not even one image fits */
+  RnPrediction fits;     /* of batch, unless that is 0 */
+  RnPrediction too_much; /* of one more */
+  char **lines;          /* strategies that it takes, each as after --set, NULL-ended */
+} RnLargestBatch;
+
+/*
+ * By planning alone. @budget: (nullable): its candidates may be used. Both answers are verified: @batch fits,
+ * one more does not.
+ */
+gboolean rn_largest_batch (RnPredictor *predictor, const RnBudget *budget, const RnRoom *room,
+                           RnLargestBatch *largest, GError **error);
+void rn_largest_batch_clear (RnLargestBatch *largest);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RnLargestBatch, rn_largest_batch_clear)
+
+/* ---- all of it ---- */
+
+typedef struct
+{
+  RnJob *job;         /* lent; with a budget and what was chosen for it, or without */
+  const RnPlan *plan; /* lent: of the worst shape */
+  const RnStrategyTable *strategies;
+  const RnLargestBatch *largest; /* NULL: not asked for */
+} RnPlanReport;
+
+void rn_plan_print_text (const RnPlanReport *report);
+void rn_plan_print_json (const RnPlanReport *report);
+
+G_END_DECLS
+
+#endif
