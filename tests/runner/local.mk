@@ -24,9 +24,11 @@ check_PROGRAMS += \
   tests/runner/test-safetensors \
   tests/runner/test-save-faults \
   tests/runner/test-schedule-preview \
+  tests/runner/test-step-order \
   tests/runner/test-training \
   tests/runner/test-task-tensors \
   tests/runner/test-update \
+  tests/runner/test-update-in-backward \
   tests/runner/test-val-loss \
   tests/runner/test-workflow
 
@@ -81,6 +83,11 @@ tests_runner_test_training_LDADD = $(TEST_LIBS)
 tests_runner_test_task_tensors_SOURCES = tests/runner/test-task-tensors.c tests/runner/stepper.c tests/runner/stepper.h \
   $(SMALL_DETECTOR)
 tests_runner_test_task_tensors_LDADD = $(TEST_LIBS)
+tests_runner_test_step_order_SOURCES = tests/runner/test-step-order.c tests/models/fixture.c tests/models/fixture.h
+tests_runner_test_step_order_LDADD = $(TEST_LIBS)
+tests_runner_test_update_in_backward_SOURCES = tests/runner/test-update-in-backward.c \
+  tests/runner/stepper.c tests/runner/stepper.h $(SMALL_DETECTOR)
+tests_runner_test_update_in_backward_LDADD = $(TEST_LIBS)
 tests_runner_test_update_SOURCES = tests/runner/test-update.c tests/runner/stepper.c tests/runner/stepper.h \
   $(SMALL_DETECTOR)
 tests_runner_test_update_LDADD = $(TEST_LIBS)
@@ -93,3 +100,7 @@ tests_runner_test_workflow_LDADD = $(TEST_LIBS)
 EXTRA_PROGRAMS += tests/runner/bench-hooks tests/runner/test-strategy-pairs
 tests_runner_bench_hooks_SOURCES = tests/runner/bench-hooks.c tests/tree.c tests/tree.h $(FAKE_TASK)
 tests_runner_bench_hooks_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += tests/runner/test-host-memory
+tests_runner_test_host_memory_SOURCES = tests/runner/test-host-memory.c tests/models/fixture.c tests/models/fixture.h
+tests_runner_test_host_memory_LDADD = $(TEST_LIBS)

@@ -1,7 +1,8 @@
 /*
  * A run of 30 iterations, stopped after any of them and taken up by a new run, ends in the bits of a run that
  * was left alone, and logs the same losses and learning rates on the way: with and without accumulation,
- * dynamic loss scale and running mean, counted in epochs and in iterations. Real data, loaders and programs.
+ * dynamic loss scale, running mean and steps in the backward pass, counted in epochs and in iterations. Real
+ * data, loaders and programs.
  *
  * 16 kinds of run times 30 iterations; a tenth of them unless RN_TEST_LONG=1.
  */
@@ -28,6 +29,7 @@ enum
   HAS_EMA = 1 << 3,
   N_KINDS = 1 << 4,
   USES_ADAM = 1 << 4, /* some more, beside the kinds */
+  IN_BACKWARD = 1 << 5,
 };
 
 static char *data;
@@ -139,8 +141,8 @@ go (Run *run, int kind, gint64 stop_at)
   g_autoptr (GError) error = NULL;
   gboolean by_iter = (kind & BY_ITERATION) != 0, is_resume = run->last != NULL;
   g_autofree char *optimizer =
-                      g_strdup_printf ("optimizer_config={type: %s, grad_clip: {max_norm: 5, norm_type: 2}}",
-                                       optimizer_hook (kind)),
+                      g_strdup_printf ("optimizer_config={type: %s, grad_clip: %s}", optimizer_hook (kind),
+                                       kind & IN_BACKWARD ? "null" : "{max_norm: 5, norm_type: 2}"),
                   *hooks = g_strdup_printf (
                       "custom_hooks=[{type: StopHook, stop_at: %d, by_signal: %s, overflows: %s}%s]",
                       (int) stop_at, stop_at % 2 == 0 ? "true" : "false", kind & SCALES ? "true" : "false",
@@ -155,6 +157,8 @@ go (Run *run, int kind, gint64 stop_at)
     by_iter ? "evaluation={interval: 12, by_epoch: false}" : "evaluation={interval: 1}",
     kind & USES_ADAM ? "optimizer={type: AdamW, lr: 0.01, amsgrad: true}"
                      : "optimizer={type: SGD, lr: 0.05, momentum: 0.9, dampening: 0.1}",
+    kind & IN_BACKWARD ? "memory.update=in_backward" : "memory.update=after_backward",
+    kind & IN_BACKWARD ? "memory.head=depth_first" : "memory.head=all_levels",
     NULL,
   };
 
@@ -247,7 +251,9 @@ assert_stopped_file (const char *path, int kind, gint64 at)
   gboolean is_open = (kind & ACCUMULATES) != 0 && at % 4 != 0 && at < N_ITERS;
 
   g_assert_cmpuint (count_tensors (file, "ema/"), ==, (kind & HAS_EMA) != 0 && at > 2 ? n_weights : 0);
-  g_assert_cmpint (count_tensors (file, "pending/") > 0, ==, is_open);
+  g_assert_cmpint (count_tensors (file, "pending/") > 0, ==, is_open && !(kind & IN_BACKWARD));
+  g_assert_cmpint (count_tensors (file, "optimizer/steps_and_part"), ==,
+                   is_open && (kind & IN_BACKWARD) != 0);
 }
 
 /* ---- The matrix ---- */
@@ -342,6 +348,10 @@ main (int argc, char **argv)
     }
   g_test_add_data_func ("/resume-matrix/adam/epochs",
                         GINT_TO_POINTER (USES_ADAM | ACCUMULATES | SCALES | HAS_EMA), test_kind);
+  g_test_add_data_func ("/resume-matrix/in-backward/epochs",
+                        GINT_TO_POINTER (IN_BACKWARD | ACCUMULATES | HAS_EMA), test_kind);
+  g_test_add_data_func ("/resume-matrix/in-backward/adam",
+                        GINT_TO_POINTER (IN_BACKWARD | USES_ADAM | BY_ITERATION), test_kind);
   g_test_add_data_func ("/resume-matrix/adam/iterations", GINT_TO_POINTER (USES_ADAM | BY_ITERATION),
                         test_kind);
   int result = g_test_run ();
