@@ -24,4 +24,5 @@ librunner_internal_la_SOURCES += \
   graph/placement.c \
   graph/plan.c graph/plan.h \
   graph/print.c \
+  graph/recompute-search.c graph/recompute-segments.c graph/recompute.h \
   graph/update-graph.c graph/update-graph.h
