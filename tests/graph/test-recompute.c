@@ -159,7 +159,7 @@ static const FaultCase fault_cases[] = {
     TRUE,
     { .backbone = { .form = RN_CP_LARGER_THAN, .larger_than = 1 << 20 } },
     RN_OPTION_BACKBONE_CP,
-    "is larger than 1 MiB; what works: a limit below" },
+    "is larger than 1.0 MiB; what works: a limit below" },
   { { FALSE, FALSE }, TRUE, { .bn_relu = TRUE }, RN_OPTION_RECOMPUTE, "no batch norm takes its statistics" },
   { { FALSE, FALSE }, TRUE, { .frozen = TRUE }, RN_OPTION_RECOMPUTE, "no output of a frozen stage" },
   { { TRUE, TRUE },
