@@ -259,6 +259,12 @@ rn_budget_free (RnBudget *budget)
   g_free (budget);
 }
 
+RnPredictor *
+rn_budget_predictor (RnBudget *budget)
+{
+  return budget->predictor;
+}
+
 const RnCandidate *
 rn_budget_base (RnBudget *budget)
 {
@@ -274,6 +280,20 @@ rn_budget_front (const RnBudget *budget)
   for (guint i = 0; i < front->len; i++)
     g_ptr_array_add (lines, ((const RnCandidate *) front->pdata[i])->lines);
   return lines;
+}
+
+char *
+rn_lines_to_arguments (char *const *lines)
+{
+  GString *text = g_string_new (lines[0] != NULL ? "--set" : NULL);
+
+  for (int i = 0; lines[i] != NULL; i++)
+    {
+      gboolean is_plain = strpbrk (lines[i], " []{}>*?#&;|<()$'\"\\~!") == NULL;
+      g_autofree char *quoted = is_plain ? g_strdup (lines[i]) : g_shell_quote (lines[i]);
+      g_string_append_printf (text, " %s", quoted);
+    }
+  return g_string_free (text, FALSE);
 }
 
 guint
@@ -348,7 +368,7 @@ refuse (const RnJob *job, const RnRoom *room, GError **error)
     return FALSE;
   guint64 least = rn_room_needed (room, &smallest->prediction.memory);
   g_autofree char *asked = rn_size_format (room->bytes), *least_text = rn_size_format (least);
-  g_autofree char *lines = g_strjoinv (" ", smallest->lines);
+  g_autofree char *lines = rn_lines_to_arguments (smallest->lines);
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
                "%s: memory.budget: no plan of this run fits in %s; the smallest budget that works is "
                "--set memory.budget=%" G_GUINT64_FORMAT " (%s%s%s); what needs less: a smaller "
@@ -365,7 +385,7 @@ report (const RnJob *job, const RnRoom *room)
   g_autofree char *asked = rn_size_format (room->bytes);
   g_autofree char *total = rn_size_format (chosen->prediction.memory.total_bytes);
   g_autofree char *plain = rn_size_format (base->prediction.memory.total_bytes);
-  g_autofree char *lines = g_strjoinv (" ", chosen->lines);
+  g_autofree char *lines = rn_lines_to_arguments (chosen->lines);
 
   if (chosen == base)
     g_message ("budget %s: the configuration fits as it is, in %s", asked, total);

@@ -29,6 +29,8 @@ RnBudget *rn_budget_new (const RnJob *job, const GArray *shapes, RnProgress prog
 void rn_budget_free (RnBudget *budget);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnBudget, rn_budget_free)
 
+/* With the configuration from before rn_budget_apply. Lent. */
+RnPredictor *rn_budget_predictor (RnBudget *budget);
 /* The file as it is. Lent. */
 const RnCandidate *rn_budget_base (RnBudget *budget);
 /* The fastest candidate that fits, or NULL: none does. Lent. */
@@ -40,6 +42,8 @@ const RnCandidate *rn_budget_smallest (RnBudget *budget, const RnRoom *room, GEr
  * **, lent. (transfer container)
  */
 GPtrArray *rn_budget_front (const RnBudget *budget);
+/* For a command line: "--set A 'B C'", or "". (transfer full) */
+char *rn_lines_to_arguments (char *const *lines);
 /* How many were tried. */
 guint rn_budget_count (const RnBudget *budget);
 

@@ -7,6 +7,7 @@
 #include "runner/base/error.h"
 #include "runner/base/size.h"
 #include "runner/config/config.h"
+#include "runner/fit.h"
 #include "runner/process-memory.h"
 #include "runner/strategies.h"
 #include "runner/train-task.h"
@@ -75,10 +76,6 @@ open_parts (RnTraining *training, GError **error)
   if (!rn_job_open_model (job, error) || !rn_job_open_programs (job, shapes, TRUE, job->check_memory, error)
       || !check_wants (training, error))
     return FALSE;
-  RnParamSet *params = rn_programs_params (job->programs);
-  for (int i = 0; i < rn_param_set_size (params); i++)
-    rn_programs_set_multipliers (
-        job->programs, i, rn_optimizer_multipliers (training->optimizer, rn_param_set_get (params, i)));
   return rn_programs_plan (job->programs, rn_job_show_progress, (gpointer) "planning shapes", error);
 }
 
@@ -104,14 +101,7 @@ check_memory (RnTraining *training, GError **error)
       "loaders %s: %s in all; available: %s",
       params, grads, state, memory.ema_bytes > 0 ? mean : "", arena, memory.worst.n, memory.worst.height,
       memory.worst.width, memory.host_bytes > 0 ? waiting : "", loaders, total, free_text);
-  if (needed <= available)
-    return TRUE;
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
-               "the run needs %s and %s are available; what needs less: a smaller data.samples_per_gpu, a "
-               "smaller img_scale "
-               "(`runner plan` shows what each gives)",
-               total, free_text);
-  return FALSE;
+  return rn_job_check_fit (training->job, loader_bytes, error);
 }
 
 /* What schedules start from: the optimizer's rate, or the one that OneCycle has instead. */
@@ -173,10 +163,7 @@ static gboolean
 build (RnTraining *training, const char *timestamp, gboolean is_resumed, GError **error)
 {
   RnJob *job = training->job;
-  g_autofree char *config_text = rn_config_dump (job->root, FALSE);
-  RnRunnerOptions options = { .work_dir = job->config.work_dir,
-                              .config_text = config_text,
-                              .timestamp = timestamp };
+  RnRunnerOptions options = { .work_dir = job->config.work_dir, .timestamp = timestamp };
   g_autoptr (RnHookList) hooks = NULL;
 
   if (!rn_run_config_check_training (job->root, is_resumed, error)
@@ -191,6 +178,8 @@ build (RnTraining *training, const char *timestamp, gboolean is_resumed, GError 
   g_autoptr (GArray) workflow = rn_workflow_parse (job->config.workflow, error);
   if (workflow == NULL)
     return FALSE;
+  g_autofree char *config_text = rn_config_dump (job->root, FALSE); /* with what a budget chose */
+  options.config_text = config_text;
   options.workflow = workflow;
   options.optimizer = training->optimizer;
   options.allow_batch_change = job->config.resume.allow_batch_change;

@@ -69,24 +69,37 @@ open_job (const RnOptions *options, const PlanOptions *plan, int batch, GError *
   return g_steal_pointer (&job);
 }
 
-/* The largest batch, from the plans of one image on. */
-static gboolean
-find_largest (const RnOptions *options, const PlanOptions *plan, RnLargestBatch *largest, GError **error)
+/*
+ * A job with the largest batch that fits. The candidates of a budget are those of one batch; they are made
+ * anew for the answer until it stays.
+ */
+static RnJob *
+open_largest (const RnOptions *options, const PlanOptions *plan, RnLargestBatch *largest, GError **error)
 {
   g_autoptr (RnJob) job = open_job (options, plan, 1, error);
-  if (job == NULL)
-    return FALSE;
-  const RnRoom room = rn_room_of (job);
-  g_autoptr (RnPredictor) predictor = rn_predictor_new (job, job->shapes);
-  if (!rn_largest_batch (predictor, job->budget, &room, largest, error))
-    return FALSE;
-  if (largest->batch > 0)
-    return TRUE;
-  g_autofree char *needed = rn_size_format (rn_room_needed (&room, &largest->too_much.memory));
-  g_autofree char *bytes = rn_size_format (room.bytes);
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
-               "not even a batch of one image fits: it needs %s and there are %s", needed, bytes);
-  return FALSE;
+
+  while (job != NULL)
+    {
+      const RnRoom room = rn_room_of (job);
+      g_autoptr (RnPredictor) own = job->budget == NULL ? rn_predictor_new (job, job->shapes) : NULL;
+      RnPredictor *predictor = own != NULL ? own : rn_budget_predictor (job->budget);
+      int batch = rn_predictor_largest (predictor).n;
+      rn_largest_batch (predictor, job->budget, &room, largest);
+      if (largest->batch == batch)
+        break;
+      if (largest->batch == 0)
+        {
+          g_autofree char *needed = rn_size_format (rn_room_needed (&room, &largest->too_much.memory));
+          g_autofree char *bytes = rn_size_format (room.bytes);
+          g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+                       "not even a batch of one image fits: it needs %s and there are %s", needed, bytes);
+          return NULL;
+        }
+      g_clear_pointer (&own, rn_predictor_free); /* it looks at the job */
+      g_clear_pointer (&job, rn_job_free);
+      job = open_job (options, plan, largest->batch, error);
+    }
+  return g_steal_pointer (&job);
 }
 
 static gboolean
@@ -160,9 +173,8 @@ rn_cmd_plan (int argc, char **argv)
   g_auto (RnLargestBatch) largest = { 0 };
   if (!rn_options_parse (&usage, argc, argv, &options, &error) || !read_batch (&plan, &batch, &error))
     return rn_cli_fail (error);
-  if (wants_largest (&plan) && !find_largest (&options, &plan, &largest, &error))
-    return rn_cli_fail (error);
-  g_autoptr (RnJob) job = open_job (&options, &plan, wants_largest (&plan) ? largest.batch : batch, &error);
+  g_autoptr (RnJob) job = wants_largest (&plan) ? open_largest (&options, &plan, &largest, &error)
+                                                : open_job (&options, &plan, batch, &error);
   if (job == NULL)
     return rn_cli_fail (error);
   rn_cli_note_weights (job->root);

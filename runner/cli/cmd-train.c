@@ -58,6 +58,17 @@ lock_work_dir (const RnNode *node, GError **error)
   return FALSE;
 }
 
+/* The resolved configuration, into the work dir. */
+static gboolean
+save_config (const RnNode *root, GError **error)
+{
+  g_autofree char *path =
+      g_build_filename (rn_node_as_string (rn_node_get (root, "work_dir")), "config.yaml", NULL);
+  g_autofree char *config = rn_config_dump (root, FALSE);
+
+  return rn_atomic_file_save (path, config, strlen (config), error);
+}
+
 /* Folder, text log and resolved configuration. */
 static gboolean
 open_work_dir (const RnNode *root, const char *timestamp, GError **error)
@@ -69,11 +80,8 @@ open_work_dir (const RnNode *root, const char *timestamp, GError **error)
   if (g_mkdir_with_parents (dir, 0777) != 0 || access (dir, W_OK | X_OK) != 0)
     return work_dir_error (node, errno, error);
   g_autofree char *log_name = g_strconcat (timestamp, ".log", NULL);
-  g_autofree char *log_path = g_build_filename (dir, log_name, NULL),
-                  *config_path = g_build_filename (dir, "config.yaml", NULL);
-  g_autofree char *config = rn_config_dump (root, FALSE);
-  return lock_work_dir (node, error) && rn_log_set_file (log_path, error)
-         && rn_atomic_file_save (config_path, config, strlen (config), error);
+  g_autofree char *log_path = g_build_filename (dir, log_name, NULL);
+  return lock_work_dir (node, error) && rn_log_set_file (log_path, error) && save_config (root, error);
 }
 
 /* A checkpoint that is not there, or is none, is found before the data is read. */
@@ -147,7 +155,8 @@ train (RnNode *root, const RnOptions *options, int *signal, GError **error)
       || !open_work_dir (root, timestamp, error))
     return FALSE;
   g_autoptr (RnTraining) training = rn_training_new (g_steal_pointer (&job), timestamp, is_resumed, error);
-  if (training == NULL || !resume_or_start (training, options, error))
+  if (training == NULL || (training->job->chosen != NULL && !save_config (training->job->root, error))
+      || !resume_or_start (training, options, error))
     return FALSE;
 
   g_autofree char *hooks = rn_runner_describe_hooks (training->runner);

@@ -73,11 +73,12 @@ typedef struct
 } RnLargestBatch;
 
 /*
- * By planning alone. @budget: (nullable): its candidates may be used. Both answers are verified: @batch fits,
- * one more does not.
+ * By planning alone, from the batch on that @predictor's shapes have. @budget: (nullable): its candidates may
+ * be used. @largest: (out): with at least the lines of a batch that fits; what fits and what does not are
+ * both planned.
  */
-gboolean rn_largest_batch (RnPredictor *predictor, const RnBudget *budget, const RnRoom *room,
-                           RnLargestBatch *largest, GError **error);
+void rn_largest_batch (RnPredictor *predictor, const RnBudget *budget, const RnRoom *room,
+                       RnLargestBatch *largest);
 void rn_largest_batch_clear (RnLargestBatch *largest);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RnLargestBatch, rn_largest_batch_clear)
 

@@ -3,7 +3,6 @@
 
 #include "runner/cli/plan-report.h"
 
-#include "runner/base/error.h"
 #include "runner/config/config.h"
 
 /* ---- one at a time ---- */
@@ -66,35 +65,38 @@ rn_strategy_table_new (RnPredictor *predictor, const RnNode *root, GError **erro
 typedef struct
 {
   RnPredictor *predictor;
-  const RnBudget *budget; /* or NULL */
+  GPtrArray *sets; /* of char **: lines to try, the fastest first */
   const RnRoom *room;
 } Trial;
 
 /*
- * Does a batch fit? *@prediction: of what fits, else of what comes nearest. What cannot be planned at all,
- * being too large for a tensor, does not fit.
+ * Does a batch fit with one of @sets of lines? *@prediction: of what fits, else of what comes nearest. What
+ * cannot be planned at all, being too large for a tensor, does not fit.
  */
 static gboolean
 fits (const Trial *trial, int batch, RnPrediction *prediction, char ***lines)
 {
-  g_autoptr (GPtrArray) sets = trial->budget != NULL ? rn_budget_front (trial->budget) : g_ptr_array_new ();
-  static char *no_lines[] = { NULL };
-
-  if (sets->len == 0)
-    g_ptr_array_add (sets, no_lines);
   guint64 least = G_MAXUINT64;
-  for (guint i = 0; i < sets->len; i++)
+  char **nearest = NULL;
+
+  for (guint i = 0; i < trial->sets->len; i++)
     {
+      char **set = trial->sets->pdata[i];
       RnPrediction now;
-      char **set = sets->pdata[i];
-      if (!rn_predict (trial->predictor, (const char *const *) set, batch, RN_PREDICT_ALL, &now, NULL))
+      if (!rn_predict (trial->predictor, (const char *const *) set, batch, RN_PREDICT_BOUND, &now, NULL))
         continue;
-      guint64 needed = rn_room_needed (trial->room, &now.memory);
-      if (needed < least || needed <= trial->room->bytes)
-        *prediction = now;
-      least = MIN (least, needed);
-      if (needed > trial->room->bytes)
+      guint64 bound = rn_room_needed (trial->room, &now.memory);
+      if (bound < least)
+        {
+          least = bound;
+          nearest = set;
+          *prediction = now;
+        }
+      if (bound > trial->room->bytes
+          || !rn_predict (trial->predictor, (const char *const *) set, batch, RN_PREDICT_ALL, &now, NULL)
+          || rn_room_needed (trial->room, &now.memory) > trial->room->bytes)
         continue;
+      *prediction = now;
       if (lines != NULL)
         {
           g_strfreev (*lines);
@@ -102,19 +104,26 @@ fits (const Trial *trial, int batch, RnPrediction *prediction, char ***lines)
         }
       return TRUE;
     }
+  if (nearest != NULL)
+    rn_predict (trial->predictor, (const char *const *) nearest, batch, RN_PREDICT_ALL, prediction, NULL);
   return FALSE;
 }
 
-gboolean
-rn_largest_batch (RnPredictor *predictor, const RnBudget *budget, const RnRoom *room, RnLargestBatch *largest,
-                  GError **error)
+void
+rn_largest_batch (RnPredictor *predictor, const RnBudget *budget, const RnRoom *room, RnLargestBatch *largest)
 {
-  const Trial trial = { predictor, budget, room };
-  int low = 0, high = 1; /* low fits, high does not */
+  static char *no_lines[] = { NULL };
+  g_autoptr (GPtrArray) sets = budget != NULL ? rn_budget_front (budget) : g_ptr_array_new ();
+  const Trial trial = { predictor, sets, room };
+  RnPrediction now;
+  int low = 0, high = rn_predictor_largest (predictor).n; /* low fits, high does not */
 
+  if (sets->len == 0)
+    g_ptr_array_add (sets, no_lines);
   largest->room = *room;
-  while (high <= MAX_BATCH && fits (&trial, high, &largest->fits, &largest->lines))
+  while (high <= MAX_BATCH && fits (&trial, high, &now, &largest->lines))
     {
+      largest->fits = now;
       low = high;
       high *= 2;
     }
@@ -122,19 +131,16 @@ rn_largest_batch (RnPredictor *predictor, const RnBudget *budget, const RnRoom *
   while (high - low > 1)
     {
       int middle = low + (high - low) / 2;
-      if (fits (&trial, middle, &largest->fits, &largest->lines))
-        low = middle;
+      if (fits (&trial, middle, &now, &largest->lines))
+        {
+          largest->fits = now;
+          low = middle;
+        }
       else
         high = middle;
     }
   largest->batch = low;
-  if (low > 0 && !fits (&trial, low, &largest->fits, &largest->lines))
-    {
-      g_set_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED, "a batch of %d was planned in two ways", low);
-      return FALSE;
-    }
   fits (&trial, low + 1, &largest->too_much, NULL);
-  return TRUE;
 }
 
 void

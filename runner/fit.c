@@ -1,0 +1,88 @@
+/* fit.c: what is free against what is needed, and what would fit. */
+#include "config.h"
+
+#include "runner/fit.h"
+
+#include "runner/base/error.h"
+#include "runner/base/size.h"
+#include "runner/budget.h"
+#include "runner/process-memory.h"
+
+#include <string.h>
+
+/* The largest batch below that of the file which fits with @lines; 0: none. */
+static int
+find_batch (const RnJob *job, const RnRoom *room, char *const *lines, RnPrediction *prediction)
+{
+  g_autoptr (RnPredictor) predictor = rn_predictor_new (job, job->shapes);
+
+  for (int batch = rn_predictor_largest (predictor).n - 1; batch > 0; batch--)
+    if (rn_predict (predictor, (const char *const *) lines, batch, RN_PREDICT_BOUND, prediction, NULL)
+        && rn_room_needed (room, &prediction->memory) <= room->bytes
+        && rn_predict (predictor, (const char *const *) lines, batch, RN_PREDICT_ALL, prediction, NULL)
+        && rn_room_needed (room, &prediction->memory) <= room->bytes)
+      return batch;
+  return 0;
+}
+
+/* " --set A B" for what is written behind it, or "". (transfer full) */
+static char *
+as_arguments (char *const *lines)
+{
+  g_autofree char *arguments = rn_lines_to_arguments (lines);
+  return lines[0] != NULL ? g_strconcat (" ", arguments, NULL) : g_strdup ("");
+}
+
+/* What would fit; NULL: nothing that is known here. (transfer full) */
+static char *
+advise (const RnJob *job, const RnRoom *room)
+{
+  g_autoptr (RnBudget) budget =
+      rn_budget_new (job, job->shapes, rn_job_show_progress, (gpointer) "looking for what fits", NULL);
+  if (budget == NULL)
+    return NULL;
+
+  const RnCandidate *found = rn_budget_find (budget, room, NULL);
+  if (found != NULL)
+    {
+      g_autofree char *arguments = rn_lines_to_arguments (found->lines);
+      g_autofree char *size = rn_size_format (rn_room_needed (room, &found->prediction.memory));
+      return g_strdup_printf ("what fits, in %s and %.2f times the time of a step by prediction: %s", size,
+                              found->seconds / rn_budget_base (budget)->seconds, arguments);
+    }
+
+  const RnCandidate *smallest = rn_budget_smallest (budget, room, NULL);
+  if (smallest == NULL)
+    return NULL;
+  RnPrediction prediction;
+  int batch = find_batch (job, room, smallest->lines, &prediction);
+  g_autofree char *arguments = as_arguments (smallest->lines);
+  g_autofree char *least = rn_size_format (rn_room_needed (room, &smallest->prediction.memory));
+  if (batch == 0)
+    return g_strdup_printf ("the least that other lines give is %s, with%s; what needs less: a smaller "
+                            "img_scale",
+                            least, arguments[0] != '\0' ? arguments : " none");
+  g_autofree char *size = rn_size_format (rn_room_needed (room, &prediction.memory));
+  return g_strdup_printf (
+      "with this batch the least is %s; what fits, in %s: --set data.samples_per_gpu=%d%s", least, size,
+      batch, arguments[0] != '\0' ? arguments + strlen (" --set") : "");
+}
+
+gboolean
+rn_job_check_fit (const RnJob *job, gsize other_bytes, GError **error)
+{
+  RnMemory memory = rn_programs_memory (job->programs);
+  guint64 available = rn_available_memory ();
+  RnRoom room = { .bytes = available > other_bytes ? available - other_bytes : 0, .counts_host = TRUE };
+  guint64 needed = rn_room_needed (&room, &memory);
+
+  if (needed <= room.bytes)
+    return TRUE;
+  g_autofree char *advice = advise (job, &room);
+  g_autofree char *total = rn_size_format (needed + other_bytes), *free_text = rn_size_format (available);
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+               "batch %d at %dx%d needs %s and %s are available; %s", memory.worst.n, memory.worst.height,
+               memory.worst.width, total, free_text,
+               advice != NULL ? advice : "`runner plan` shows what needs less");
+  return FALSE;
+}
