@@ -50,7 +50,7 @@ net_init (Net *net)
   g_autoptr (GError) error = NULL;
 
   fixture_init (&net->model, learned_norm);
-  net->device = rn_device_new_cpu (2, &error);
+  net->device = rn_device_new_cpu (1, &error);
   g_assert_no_error (error);
   net->batch = rn_random_batch_new (net->model.model, N, HEIGHT, WIDTH, 3, 1, &error);
   g_assert_no_error (error);
@@ -87,6 +87,8 @@ static const Case cases[] = {
     TRUE },
 };
 
+#define CHECKED 1 /* the case that is run in the checking mode, which is slow */
+
 /* Norms have no weight decay, and the head a rate of its own. */
 static void
 set_multipliers (RnPrograms *programs)
@@ -116,7 +118,7 @@ programs_open (const Net *net, const Case *c, RnHeadOrder head, gboolean in_back
     .update_in_backward = in_backward,
     .passes = { .fold_frozen_bn = TRUE, .inplace = TRUE, .cblk = net->device->cblk, .head = head },
     .plan_cache = 2,
-    .check = TRUE,
+    .check = c == &cases[CHECKED],
   };
   RnPrograms *programs = rn_programs_new (net->model.model, net->device, &options, &shape, 1, &error);
 
@@ -216,6 +218,8 @@ test_bits (gconstpointer data)
       for (int i = 0; i < N_STEPS; i++)
         train (&net, other, c, in_backward, i);
       assert_same_programs (other, plain, c);
+      if (c != &cases[CHECKED])
+        continue;
       /* what was written is what was planned; the highest buffer may end in bytes of padding */
       RnMemory memory = rn_programs_memory (other);
       g_assert_cmpuint (rn_programs_highest_byte (other), <=, memory.arena_bytes);
@@ -229,7 +233,7 @@ static RnMemory
 plan_large (const Net *net, RnHeadOrder head, gboolean in_backward, gsize *head_peak)
 {
   g_autoptr (GError) error = NULL;
-  g_autoptr (RnPrograms) programs = programs_open (net, &cases[1], head, in_backward, 384, 512);
+  g_autoptr (RnPrograms) programs = programs_open (net, &cases[CHECKED], head, in_backward, 384, 512);
 
   g_assert_true (rn_programs_plan (programs, NULL, NULL, &error));
   g_assert_no_error (error);
@@ -253,7 +257,7 @@ test_memory (void)
   RnMemory deep = plan_large (&net, RN_HEAD_DEPTH_FIRST, FALSE, &deep_peak);
   RnMemory fused = plan_large (&net, RN_HEAD_ALL_LEVELS, TRUE, &fused_peak);
   RnMemory both = plan_large (&net, RN_HEAD_DEPTH_FIRST, TRUE, &both_peak);
-  g_autoptr (RnPrograms) small = programs_new (&net, &cases[1], RN_HEAD_DEPTH_FIRST, TRUE);
+  g_autoptr (RnPrograms) small = programs_new (&net, &cases[CHECKED], RN_HEAD_DEPTH_FIRST, TRUE);
 
   g_assert_cmpuint (deep_peak, <, plain_peak);
   g_assert_cmpuint (both_peak, <, fused_peak);
@@ -276,7 +280,7 @@ test_second_look (void)
   g_autoptr (GError) error = NULL;
   g_autofree char *where = NULL;
   net_init (&net);
-  g_autoptr (RnPrograms) programs = programs_new (&net, &cases[1], RN_HEAD_DEPTH_FIRST, FALSE);
+  g_autoptr (RnPrograms) programs = programs_new (&net, &cases[CHECKED], RN_HEAD_DEPTH_FIRST, FALSE);
   const RnParamSet *params = rn_programs_params (programs);
   gsize bytes = rn_param_set_grad_bytes (params);
 
@@ -315,7 +319,7 @@ test_facts (void)
   g_autoptr (GError) error = NULL;
   RnStepFacts facts;
   net_init (&net);
-  g_autoptr (RnPrograms) programs = programs_new (&net, &cases[1], RN_HEAD_DEPTH_FIRST, TRUE);
+  g_autoptr (RnPrograms) programs = programs_new (&net, &cases[CHECKED], RN_HEAD_DEPTH_FIRST, TRUE);
 
   g_assert_true (rn_programs_describe_step (programs, &facts, &error));
   g_assert_no_error (error);
