@@ -70,23 +70,30 @@ peak_resident_bytes (void)
   return getrusage (RUSAGE_SELF, &usage) == 0 ? (gsize) usage.ru_maxrss * 1024 : 0;
 }
 
-/* One training step, with the time of its phases. */
+/* One training step, with the time of its phases. An update in backward has none of its own. */
 static gboolean
 run_step (RnPrograms *programs, const RnBatch *batch, gint64 n_steps, double phase[N_PHASES], GError **error)
 {
-  static const double lrs[] = { BENCH_LR };
+  const double *lr_mults;
+  guint n_groups = rn_programs_groups (programs, &lr_mults);
+  g_autofree double *lrs = g_new (double, n_groups);
   double norm, max_abs;
+  gboolean in_backward = rn_programs_updates_in_backward (programs);
   RnUpdate update = { .lrs = lrs, .momentum = 0.9, .grad_multiplier = 1, .n_steps = n_steps };
+  for (guint i = 0; i < n_groups; i++)
+    lrs[i] = BENCH_LR * lr_mults[i];
   double t0 = seconds ();
   if (!rn_programs_zero_grads (programs, error)
       || !rn_programs_forward (programs, batch, RN_MODE_TRAIN, 1, error))
     return FALSE;
   double t1 = seconds ();
-  if (!rn_programs_backward (programs, error))
+  if (!(in_backward ? rn_programs_backward_update (programs, &update, error)
+                    : rn_programs_backward (programs, error)))
     return FALSE;
   double t2 = seconds ();
-  if (!rn_programs_grad_stats (programs, 2, &norm, &max_abs, error)
-      || !rn_programs_update (programs, &update, error))
+  if (!in_backward
+      && (!rn_programs_grad_stats (programs, 2, &norm, &max_abs, error)
+          || !rn_programs_update (programs, &update, error)))
     return FALSE;
   double t3 = seconds ();
   phase[PHASE_FORWARD] = t1 - t0;
