@@ -197,10 +197,6 @@ announce (const RnOptimizerHook *self, RnRunner *runner)
 {
   if (self->detect_anomalous_params)
     warn_unreached (runner);
-  if (rn_optimizer_hook_is_scaled (self))
-    g_message ("%s: this release computes in single precision; the hook scales losses and skips steps that "
-               "overflow, and that is all",
-               self->hook.desc->name);
   if (self->windows.n_iters > 1 && rn_runner_has_live_batch_norm (runner))
     g_warning (
         "accumulation: batch norms in training mode see one batch of the %" G_GINT64_FORMAT

@@ -3,18 +3,20 @@
 
 #include "runner/programs-private.h"
 
+#include "kernels/half.h"
 #include "runner/base/error.h"
 #include "runner/base/registry.h"
 
 #include <string.h>
 
-static RnProgram *
-find_training_program (const RnPrograms *p)
+/* Of a training shape if there is one: modules run once a level in all of them, and losses only there. */
+static const RnProgram *
+find_program (const RnPrograms *p)
 {
   for (guint i = 0; i < p->cache->len; i++)
-    if (((RnProgram *) p->cache->pdata[i])->shape.mode == RN_MODE_TRAIN)
+    if (((const RnProgram *) p->cache->pdata[i])->shape.mode == RN_MODE_TRAIN)
       return p->cache->pdata[i];
-  return NULL;
+  return p->cache->pdata[0];
 }
 
 /* Its parameters are there, but a pass made it a part of another op. */
@@ -31,10 +33,8 @@ has_params (const RnParamSet *params, const char *module)
 gboolean
 rn_programs_check_module (RnPrograms *p, const char *module, GError **error)
 {
-  const RnProgram *program = find_training_program (p);
+  const RnGraph *graph = find_program (p)->plan->graph;
 
-  g_return_val_if_fail (program != NULL, FALSE);
-  const RnGraph *graph = program->plan->graph;
   if (rn_graph_module_output (graph, module) != RN_NO_VALUE)
     return TRUE;
   g_auto (GStrv) names = rn_graph_module_names (graph);
@@ -51,20 +51,23 @@ rn_programs_check_module (RnPrograms *p, const char *module, GError **error)
   return FALSE;
 }
 
-/* From blocks of channels to NCHW. */
+/* From blocks of channels and half precision to NCHW and float. */
 static float *
-unblock (const RnTensorDesc *desc, const float *stored)
+unblock (const RnTensorDesc *desc, const void *stored)
 {
   float *values = g_new (float, rn_desc_elements (desc)), *next = values;
   const int64_t *d = desc->dims;
 
   if (desc->rank != 4)
-    return memcpy (values, stored, rn_desc_bytes (desc));
+    {
+      rn_floats_from (desc->dtype, stored, rn_desc_elements (desc), values);
+      return values;
+    }
   for (int64_t n = 0; n < d[0]; n++)
     for (int64_t c = 0; c < d[1]; c++)
       for (int64_t y = 0; y < d[2]; y++)
         for (int64_t x = 0; x < d[3]; x++)
-          *next++ = stored[rn_desc_index (desc, n, c, y, x)];
+          *next++ = rn_float_get (desc->dtype, stored, rn_desc_index (desc, n, c, y, x));
   return values;
 }
 
@@ -81,7 +84,7 @@ rn_programs_read_activation (RnPrograms *p, const char *module, RnTensorDesc *de
   const RnGraph *graph = p->current->plan->graph;
   RnValueId id = rn_graph_module_output (graph, module);
   const RnValue *value = id != RN_NO_VALUE ? rn_graph_value (graph, id) : NULL;
-  if (value == NULL || !value->is_kept || value->desc.dtype != RN_F32)
+  if (value == NULL || !value->is_kept || !rn_dtype_is_float (value->desc.dtype))
     {
       rn_set_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED,
                     "the output of \"%s\" is not kept; a hook asks for it in prepare, with "
@@ -89,7 +92,7 @@ rn_programs_read_activation (RnPrograms *p, const char *module, RnTensorDesc *de
                     module);
       return FALSE;
     }
-  g_autofree float *stored = g_malloc (rn_desc_bytes (&value->desc));
+  g_autofree void *stored = g_malloc (rn_desc_bytes (&value->desc));
   RnStatus status = p->device->vtbl->copy_out (
       p->device, stored, rn_executor_address (p->current->executor, id), rn_desc_bytes (&value->desc));
   if (status != RN_STATUS_OK)

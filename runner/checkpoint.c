@@ -90,6 +90,7 @@ write_metadata (RnRunner *runner, RnSafetensorsWriter *writer)
   rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_FORMAT, RN_CHECKPOINT_FORMAT_NAME);
   rn_safetensors_writer_set_metadata (writer, "version", PACKAGE_VERSION);
   rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_DEVICE, runner->task->device);
+  rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_PRECISION, rn_task_precision (runner->task));
   rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_CLASSES, classes);
   if (plugins != NULL)
     rn_safetensors_writer_set_metadata (writer, RN_CHECKPOINT_PLUGINS, plugins);

@@ -13,15 +13,16 @@ G_BEGIN_DECLS
 
 #define RN_CHECKPOINT_FORMAT "format" /* plain text: */
 #define RN_CHECKPOINT_FORMAT_NAME "runner-checkpoint-1"
-#define RN_CHECKPOINT_COUNTERS "counters" /* iter, epoch, inner_iter, opt_step: what is finished */
-#define RN_CHECKPOINT_SAMPLER "sampler"   /* seed, epoch, next_batch, and what batches.h adds */
-#define RN_CHECKPOINT_RATES "rates"       /* lrs, momentum, and their base values: of the configuration */
-#define RN_CHECKPOINT_LOG "log/"          /* and NNNN/NAME: a window of the log buffer, numbered in order */
-#define RN_CHECKPOINT_CONFIG "config"     /* plain text: YAML, resolved */
-#define RN_CHECKPOINT_DEVICE "device"     /* plain text */
-#define RN_CHECKPOINT_HISTORY "history"   /* plain text: see run-history.h */
-#define RN_CHECKPOINT_PLUGINS "plugins"   /* plain text: see rn_plugins_describe; absent without plugins */
-#define RN_CHECKPOINT_CLASSES "classes"   /* plain text: a name a line, in the order of the head's outputs */
+#define RN_CHECKPOINT_COUNTERS "counters"   /* iter, epoch, inner_iter, opt_step: what is finished */
+#define RN_CHECKPOINT_SAMPLER "sampler"     /* seed, epoch, next_batch, and what batches.h adds */
+#define RN_CHECKPOINT_RATES "rates"         /* lrs, momentum, and their base values: of the configuration */
+#define RN_CHECKPOINT_LOG "log/"            /* and NNNN/NAME: a window of the log buffer, numbered in order */
+#define RN_CHECKPOINT_CONFIG "config"       /* plain text: YAML, resolved */
+#define RN_CHECKPOINT_DEVICE "device"       /* plain text */
+#define RN_CHECKPOINT_PRECISION "precision" /* plain text: "fp32", "fp16 O1": what the step computes in */
+#define RN_CHECKPOINT_HISTORY "history"     /* plain text: see run-history.h */
+#define RN_CHECKPOINT_PLUGINS "plugins"     /* plain text: see rn_plugins_describe; absent without plugins */
+#define RN_CHECKPOINT_CLASSES "classes" /* plain text: a name a line, in the order of the head's outputs */
 
 /* As rn_safetensors_open. Of a file of PyTorch, which has weights but no run to go on with, says what takes
  * it. */

@@ -201,6 +201,19 @@ compare_devices (RnRunner *runner, const RnSafetensors *file)
                device != NULL ? device : "?", runner->task->device);
 }
 
+/* Parameters are fp32 in every checkpoint, so any of them can be gone on from. One of before says nothing. */
+static void
+compare_precisions (RnRunner *runner, const RnSafetensors *file)
+{
+  const char *was = rn_safetensors_metadata (file, RN_CHECKPOINT_PRECISION),
+             *is = rn_task_precision (runner->task);
+
+  if (was != NULL && strcmp (was, is) != 0)
+    g_warning ("resume: the checkpoint was trained in %s, this run computes in %s: it goes on, but not as "
+               "one that was not stopped",
+               was, is);
+}
+
 static gboolean
 are_rates (const double *values, gsize n)
 {
@@ -296,6 +309,7 @@ apply (RnRunner *runner, const RnSafetensors *file, gboolean *is_changed, GError
   if (!check_file (runner, file, error) || !read_position (runner, file, &counters, is_changed, error))
     return FALSE;
   compare_devices (runner, file);
+  compare_precisions (runner, file);
   rn_run_history_load (runner, rn_safetensors_metadata (file, RN_CHECKPOINT_HISTORY));
   compare_configs (runner, file);
   rn_plugins_compare (rn_safetensors_metadata (file, RN_CHECKPOINT_PLUGINS));

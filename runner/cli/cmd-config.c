@@ -7,6 +7,22 @@
 #include "runner/check.h"
 #include "runner/cli/common.h"
 #include "runner/config/config.h"
+#include "runner/runner.h"
+
+/* `fp16:` and the optimizer hook are read together. */
+static void
+print_precision (const RnRunConfig *config)
+{
+  const RnNode *hook = rn_optimizer_hook_config (config);
+
+  if (config->fp16.level == RN_AMP_O0 && config->composed == NULL)
+    return;
+  g_print ("# precision: %s\n", rn_fp16_describe (&config->fp16));
+  if (hook == NULL)
+    return;
+  g_autofree char *text = rn_config_dump_line (hook);
+  g_print ("# optimizer hook: %s\n", text);
+}
 
 int
 rn_cmd_config (int argc, char **argv)
@@ -41,6 +57,7 @@ rn_cmd_config (int argc, char **argv)
   g_autoptr (RnJob) job = rn_job_new (root, &error);
   if (job == NULL || !rn_job_check (job, &error))
     return rn_cli_fail (error);
+  print_precision (&job->config);
   rn_cli_note_weights (job->root);
   return 0;
 }
