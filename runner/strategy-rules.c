@@ -9,6 +9,8 @@
 #include "runner/runner.h"
 #include "runner/strategy-rules.h"
 
+#include <string.h>
+
 /* ---- What the rules look at ---- */
 
 typedef struct
@@ -35,28 +37,22 @@ is_given (const RnNode *map, const char *key)
   return map != NULL && !rn_node_is_null (rn_node_get (map, key));
 }
 
-/* A scale of 1 that stays neither overflows nor is looked at: bf16 has the range of single precision. */
 static gboolean
 is_one (const RnNode *scale)
 {
-  return scale == NULL
-         || ((rn_node_kind (scale) == RN_NODE_INT || rn_node_kind (scale) == RN_NODE_FLOAT)
-             && rn_node_as_float (scale) == 1);
+  return scale != NULL && (rn_node_kind (scale) == RN_NODE_INT || rn_node_kind (scale) == RN_NODE_FLOAT)
+         && rn_node_as_float (scale) == 1;
 }
 
+/* The hook is the one that `fp16:` has made of it. bf16 has the range of single precision, so with a scale of
+ * 1 nothing overflows that would not there. */
 static gboolean
-can_skip (const Facts *facts)
+can_skip (const RnNode *hook, RnDType dtype)
 {
-  const RnNode *fp16 = rn_node_get (facts->root, "fp16");
-  gboolean is_map = fp16 != NULL && rn_node_kind (fp16) == RN_NODE_MAP && rn_node_size (fp16) > 0;
-  const RnNode *scale = is_map ? rn_node_get (fp16, "loss_scale") : NULL;
-  g_autofree char *type = g_ascii_strdown (text_of (facts->hook, "type"), -1);
+  const RnNode *scale = hook != NULL ? rn_node_get (hook, "loss_scale") : NULL;
+  gboolean is_scaled = strstr (text_of (hook, "type"), "Fp16") != NULL;
 
-  if (scale == NULL && facts->hook != NULL)
-    scale = rn_node_get (facts->hook, "loss_scale");
-  if (facts->on[RN_STRATEGY_BF16])
-    return !is_one (scale);
-  return is_map || strstr (type, "fp16") != NULL;
+  return is_scaled && !(dtype == RN_BF16 && is_one (scale));
 }
 
 static void
@@ -65,7 +61,7 @@ read_facts (Facts *facts, const RnNode *root, const RnRunConfig *config, const R
   *facts = (Facts){ .root = root, .hook = rn_optimizer_hook_config (config), .wants = wants };
   for (int id = 0; id < RN_STRATEGY_COUNT; id++)
     facts->on[id] = rn_strategy_is_on (rn_strategy_get ((RnStrategyId) id), root);
-  facts->can_skip = can_skip (facts);
+  facts->can_skip = can_skip (facts->hook, config->fp16.dtype);
   /* What is wrong in it is said where it is made for the run. */
   g_autoptr (RnOptimizer) optimizer =
       config->optimizer != NULL ? rn_optimizer_new (config->optimizer, NULL) : NULL;
