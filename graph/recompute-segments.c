@@ -95,7 +95,7 @@ find_blocks (const RnGraph *graph)
 {
   GPtrArray *chains = new_chains ();
   GArray *chain = NULL;
-  int stage = -1;
+  int stage = -1, number = -1;
   for (int i = 0; i < graph->turn;)
     {
       const RnGraphOp *op = rn_graph_op (graph, i);
@@ -106,9 +106,15 @@ find_blocks (const RnGraph *graph)
       block.end = i;
       if (op->block < 0 || !is_trained)
         continue;
+      if (op->block == number) /* an op that belongs to no block was between */
+        {
+          g_array_index (chain, RnElement, chain->len - 1).end = block.end;
+          continue;
+        }
       if (chain == NULL || op->stage != stage)
         chain = add_chain (chains);
       stage = op->stage;
+      number = op->block;
       g_array_append_val (chain, block);
     }
   return chains;

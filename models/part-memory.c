@@ -38,7 +38,7 @@ read_lengths (const RnNode *node, const GArray *stages, int n_stages, RnCpOption
   gboolean any = FALSE;
 
   if (n_stages == 0)
-    return rn_node_error (node, error, "this part has no stages; what works: " FORMS_WITHOUT_STAGES);
+    return rn_node_error (node, error, "this part has no stages that train; what works: " FORMS_WITHOUT_STAGES);
   if ((int) stages->len != n_stages || n_stages > RN_CP_MAX_STAGES)
     return rn_node_error (node, error, "%u numbers for the %d stages that train", stages->len, n_stages);
   options->form = RN_CP_STAGES;

@@ -38,6 +38,10 @@ typedef struct
     "train", "mine.yaml", __VA_ARGS__ \
   }
 #define SET(text) TRAIN ("--set", text)
+#define PLAN                                \
+  {                                         \
+    "plan", "mine.yaml", "--shape", "64x64" \
+  }
 
 static const Case cases[] = {
   /* The text of the file. */
@@ -127,6 +131,21 @@ static const Case cases[] = {
     CONFIG,
     2,
     { "mine.yaml:4:", "\"segments\"?" } },
+  { "with-cp-range",
+    "model: {backbone: {with_cp: {segments: 9}}}\n",
+    PLAN,
+    2,
+    { "mine.yaml:4:", "model.backbone.with_cp: 9 segments of 8 blocks", "what works: {segments: 2 to 8}" } },
+  { "with-cp-idle",
+    "model: {bbox_head: {with_cp: {larger_than: 1GiB}}}\n",
+    PLAN,
+    2,
+    { "mine.yaml:4:", "model.bbox_head.with_cp: no tensor inside a branch of the head", "a limit below" } },
+  { "recompute-idle",
+    "memory: {recompute: [frozen]}\n",
+    PLAN,
+    2,
+    { "mine.yaml:4:", "memory.recompute: ", "frozen has no effect; what works: " } },
   { "model", "model: {type: FasterRCNN}\n", CONFIG, 2, { "mine.yaml:4:", "there are: RetinaNet" } },
   { "reference", "work_dir: ${data_rot}\n", CONFIG, 2, { "mine.yaml:4:1: ", "did you mean \"data_root\"?" } },
   { "base",
