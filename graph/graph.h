@@ -41,7 +41,8 @@ typedef enum
 
 typedef struct
 {
-  char *name; /* module path of its op, "backbone.layer1.0.conv1", or "d:" and that for gradients */
+  char *name; /* module path of its op, "backbone.layer1.0.conv1"; "d:" and that for gradients, "r:" for what
+                 is computed again */
   RnTensorDesc desc;
   RnValueKind kind;
   RnSpace space;

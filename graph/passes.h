@@ -60,7 +60,7 @@ void rn_pass_fuse_backward (RnGraph *graph);
 /*
  * Outputs that only the backward part needs late are dropped and computed again in front of the first op that
  * reads them. Statistics of batch norms are not updated twice. A part of @options that finds nothing to do is
- * a fault.
+ * a fault of its option. The copies have RN_PHASE_RECOMPUTE and stand in the backward part.
  */
 void rn_pass_recompute (RnGraph *graph, const RnRecomputeOptions *options);
 /* Groups of the head, one after the other, forward and backward, all in the forward program. */

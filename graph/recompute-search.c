@@ -4,7 +4,8 @@
  * What a segment does to the sum of living bytes at each place of the list does not depend on the other
  * segments: it takes away what it drops, from the last forward reader to the first backward one, and adds
  * what its copies hold. So each length of each stage is one curve over the list, and the curves of a choice
- * add up to its profile. All choices are tried.
+ * add up to its profile. All choices are tried, but for long stages only one length for each number of
+ * segments.
  *
  * Places are numbered 2 * rank + 1 for an op and 2 * rank for what is between it and the op before, where the
  * copies of a segment run; rank is the op's place in the list as it will be run. Workspaces are not counted.
@@ -329,6 +330,16 @@ peak_of (const gint64 *profile, int n)
   return peak;
 }
 
+#define LONG_STAGE 8
+
+/* In a long stage: does a shorter length give as many segments? They are nearer to each other in size then.
+ */
+static gboolean
+is_left_out (int n, int length)
+{
+  return n > LONG_STAGE && length > 1 && (n + length - 1) / length == (n + length - 2) / (length - 1);
+}
+
 /* Tries all lengths of the stages from @d on. Short ones first, so that of equal choices the one that keeps
  * more wins. */
 static void
@@ -347,6 +358,8 @@ try_lengths (Search *search, int d, gint64 macs)
     }
   for (int length = 0; length <= search->longest[d]; length++)
     {
+      if (is_left_out (search->longest[d], length))
+        continue;
       const Effect *effect = &search->effects[d][length];
       search->chosen[d] = length;
       for (int p = 0; p < n; p++)
