@@ -320,18 +320,6 @@ describe_update (const RnJob *job, const RnOptimizer *optimizer, RnProgramsOptio
   options->momentum = (RnMomentumForm) job->config.memory.momentum;
 }
 
-static gboolean
-check_momentum_form (const RnJob *job, const RnProgramsOptions *options, GError **error)
-{
-  const char *names[RN_PARAM_MAX_STATES];
-
-  if (options->momentum == RN_MOMENTUM_FP32 || rn_update_rule_states (&options->rule, names) > 0)
-    return TRUE;
-  return rn_node_error (rn_node_path (job->root, "memory.momentum"), error,
-                        "has no effect: the optimizer keeps no state; what works: fp32, or an optimizer with "
-                        "momentum");
-}
-
 static void
 set_multipliers (const RnJob *job, const RnOptimizer *optimizer)
 {
@@ -415,8 +403,6 @@ rn_job_open_programs (RnJob *job, const GArray *shapes, gboolean training, gbool
       if (optimizer == NULL)
         return FALSE;
       describe_update (job, optimizer, &options);
-      if (!check_momentum_form (job, &options, error))
-        return FALSE;
     }
   g_autoptr (GError) local = NULL;
   job->programs = rn_programs_new (job->model, job->device, &options,
