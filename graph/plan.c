@@ -193,19 +193,38 @@ rn_plan_host_live_bytes (const RnPlan *plan, int i)
   return live_bytes (plan, plan->n_device_buffers, plan->n_buffers, i);
 }
 
+/* Largest sum of living bytes over the buffers [from, to); *@op: the first op that has it. */
+static gsize
+find_bound (const RnPlan *plan, int from, int to, int *op)
+{
+  int n_ops = (int) plan->graph->ops->len;
+  g_autofree gint64 *change = g_new0 (gint64, n_ops + 1);
+  gint64 live = 0, bound = 0;
+
+  for (int b = from; b < to; b++)
+    {
+      change[plan->buffers[b].first] += (gint64) plan->buffers[b].bytes;
+      change[plan->buffers[b].last + 1] -= (gint64) plan->buffers[b].bytes;
+    }
+  for (int i = 0; i < n_ops; i++)
+    {
+      live += change[i];
+      if (live > bound)
+        {
+          bound = live;
+          *op = i;
+        }
+    }
+  return (gsize) bound;
+}
+
 static void
 find_peak (RnPlan *plan)
 {
-  for (int i = 0; i < (int) plan->graph->ops->len; i++)
-    {
-      gsize live = rn_plan_live_bytes (plan, i);
-      if (live > plan->live_bound_bytes)
-        {
-          plan->live_bound_bytes = live;
-          plan->peak_op = i;
-        }
-      plan->host_live_bound_bytes = MAX (plan->host_live_bound_bytes, rn_plan_host_live_bytes (plan, i));
-    }
+  int host_op = 0;
+
+  plan->live_bound_bytes = find_bound (plan, 0, plan->n_device_buffers, &plan->peak_op);
+  plan->host_live_bound_bytes = find_bound (plan, plan->n_device_buffers, plan->n_buffers, &host_op);
 }
 
 RnPlan *

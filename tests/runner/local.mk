@@ -7,6 +7,7 @@ check_PROGRAMS += \
   tests/runner/test-auto-scale-lr \
   tests/runner/test-batches \
   tests/runner/test-browse \
+  tests/runner/test-budget \
   tests/runner/test-checkpoints \
   tests/runner/test-ema \
   tests/runner/test-hook-calls \
@@ -41,6 +42,8 @@ tests_runner_test_batches_SOURCES = tests/runner/test-batches.c $(FAKE_TASK)
 tests_runner_test_batches_LDADD = $(TEST_LIBS)
 tests_runner_test_browse_SOURCES = tests/runner/test-browse.c tests/tree.c tests/tree.h
 tests_runner_test_browse_LDADD = $(TEST_LIBS)
+tests_runner_test_budget_SOURCES = tests/runner/test-budget.c tests/small-model.h
+tests_runner_test_budget_LDADD = $(TEST_LIBS)
 tests_runner_test_checkpoints_SOURCES = tests/runner/test-checkpoints.c $(FAKE_TASK)
 tests_runner_test_checkpoints_LDADD = $(TEST_LIBS)
 tests_runner_test_ema_SOURCES = tests/runner/test-ema.c $(FAKE_TASK) $(SMALL_DETECTOR)
@@ -104,3 +107,7 @@ tests_runner_bench_hooks_LDADD = $(TEST_LIBS)
 check_PROGRAMS += tests/runner/test-host-memory
 tests_runner_test_host_memory_SOURCES = tests/runner/test-host-memory.c tests/models/fixture.c tests/models/fixture.h
 tests_runner_test_host_memory_LDADD = $(TEST_LIBS)
+check_PROGRAMS += tests/runner/test-momentum
+tests_runner_test_momentum_SOURCES = tests/runner/test-momentum.c tests/runner/stepper.c tests/runner/stepper.h \
+  $(SMALL_DETECTOR)
+tests_runner_test_momentum_LDADD = $(TEST_LIBS)
