@@ -14,6 +14,10 @@ tests_graph_test_params_LDADD = $(TEST_LIBS)
 tests_graph_test_passes_SOURCES = tests/graph/test-passes.c tests/graph/nets.c tests/graph/nets.h
 tests_graph_test_passes_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += tests/graph/test-cost
+tests_graph_test_cost_SOURCES = tests/graph/test-cost.c tests/graph/nets.c tests/graph/nets.h
+tests_graph_test_cost_LDADD = $(TEST_LIBS)
+
 # Times every op against its prediction; run by hand.
 EXTRA_PROGRAMS += tests/graph/bench-cost
 tests_graph_bench_cost_SOURCES = tests/graph/bench-cost.c
@@ -35,3 +39,6 @@ check_PROGRAMS += tests/graph/test-recompute
 tests_graph_test_recompute_SOURCES = tests/graph/test-recompute.c tests/graph/nets.c tests/graph/nets.h \
   tests/models/fixture.c tests/models/fixture.h
 tests_graph_test_recompute_LDADD = $(TEST_LIBS)
+EXTRA_PROGRAMS += tests/graph/bench-placement
+tests_graph_bench_placement_SOURCES = tests/graph/bench-placement.c
+tests_graph_bench_placement_LDADD = $(TEST_LIBS)
