@@ -8,12 +8,20 @@
 
 static const RnKernel *const table[] = {
 #ifdef HAVE_ONEDNN
+  &rn_bf16_conv2d_fwd,
+  &rn_bf16_conv2d_bwd_data,
   &rn_winograd_conv2d_fwd,
   &rn_winograd_conv2d_bwd_data,
   &rn_winograd_conv2d_bwd_weights,
+  &rn_half_winograd_conv2d_fwd,
+  &rn_half_winograd_conv2d_bwd_data,
+  &rn_half_winograd_conv2d_bwd_weights,
   &rn_onednn_conv2d_fwd,
   &rn_onednn_conv2d_bwd_data,
   &rn_onednn_conv2d_bwd_weights,
+  &rn_half_conv2d_fwd,
+  &rn_half_conv2d_bwd_data,
+  &rn_half_conv2d_bwd_weights,
 #endif
   &rn_cpu_batch_norm_fwd,
   &rn_cpu_batch_norm_bwd,

@@ -13,6 +13,7 @@ enum
   RN_PRIORITY_OPENMP = 100,
   RN_PRIORITY_ONEDNN = 200,
   RN_PRIORITY_WINOGRAD = 300,
+  RN_PRIORITY_TILES = 400,
 };
 
 /* The reference kernels among rn_kernels_all (): NULL-ended. Lent. */
@@ -25,6 +26,10 @@ const RnKernel *const *rn_kernels_ref (void);
 
 extern const RnKernel rn_winograd_conv2d_fwd, rn_winograd_conv2d_bwd_data, rn_winograd_conv2d_bwd_weights;
 extern const RnKernel rn_onednn_conv2d_fwd, rn_onednn_conv2d_bwd_data, rn_onednn_conv2d_bwd_weights;
+extern const RnKernel rn_half_winograd_conv2d_fwd, rn_half_winograd_conv2d_bwd_data;
+extern const RnKernel rn_half_winograd_conv2d_bwd_weights;
+extern const RnKernel rn_half_conv2d_fwd, rn_half_conv2d_bwd_data, rn_half_conv2d_bwd_weights;
+extern const RnKernel rn_bf16_conv2d_fwd, rn_bf16_conv2d_bwd_data;
 
 extern const RnKernel rn_cpu_batch_norm_fwd, rn_cpu_batch_norm_bwd;
 extern const RnKernel rn_cpu_relu_fwd, rn_cpu_relu_bwd, rn_cpu_add;

@@ -15,5 +15,7 @@ librunner_internal_la_SOURCES += \
 
 if HAVE_ONEDNN
 librunner_internal_la_SOURCES += \
-  kernels/cpu/onednn.h kernels/cpu/onednn.c kernels/cpu/weights-map.h kernels/cpu/weights-map.c kernels/cpu/conv.c
+  kernels/cpu/onednn.h kernels/cpu/onednn.c kernels/cpu/weights-map.h kernels/cpu/weights-map.c \
+  kernels/cpu/conv-core.h kernels/cpu/conv-core.c kernels/cpu/conv.c \
+  kernels/cpu/conv-copy.h kernels/cpu/conv-copy.c kernels/cpu/conv-half.h kernels/cpu/conv-half.c
 endif

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "kernels/half.h"
 #include "kernels/op.h"
 
 #include <math.h>
@@ -48,6 +49,13 @@ static gboolean
 is_map (const RnTensorDesc *d)
 {
   return d->dtype == RN_F32 && d->rank == 4;
+}
+
+/* An activation or the gradient of one. */
+static gboolean
+is_activation (const RnTensorDesc *d)
+{
+  return rn_dtype_is_float (d->dtype) && d->rank == 4;
 }
 
 static gboolean
@@ -122,8 +130,13 @@ static Check
 check_conv_shapes (const RnConvArgs *args, const RnTensorDesc *src, const RnTensorDesc *weights,
                    const RnTensorDesc *dst)
 {
-  if (!is_map (src) || !is_map (dst) || !is_map (weights) || weights->cblk != 1)
-    return "source, weights and destination must be F32 of rank 4, the weights OIHW";
+  if (!is_activation (src) || !is_activation (dst))
+    return "source and destination must be activations of rank 4";
+  if (!rn_dtype_is_float (args->compute) || (src->dtype != RN_F32 && src->dtype != args->compute)
+      || (dst->dtype != RN_F32 && dst->dtype != args->compute))
+    return "a convolution of halves must compute in their type";
+  if (!is_map (weights) || weights->cblk != 1)
+    return "weights must be F32 of rank 4, OIHW";
   if (args->groups < 1 || src->dims[1] % args->groups != 0 || dst->dims[1] % args->groups != 0)
     return "groups do not divide the channels";
   if (weights->dims[0] != dst->dims[1] || weights->dims[1] != src->dims[1] / args->groups

@@ -370,8 +370,8 @@ typedef struct
   int groups;
   gboolean relu;
   float eps; /* of the folded batch norm */
-  /* RN_F16, RN_BF16: the operands of the multiplications are rounded to it, weights after they were folded;
-   * sums are F32. A tensor may be stored as F32 all the same. */
+  /* RN_F16, RN_BF16: the activations (or gradients of them) that are read are rounded to it, and so are the
+   * weights after they were folded; sums are F32. Activations are stored in this type or as F32. */
   RnDType compute;
 } RnConvArgs;
 

@@ -8,8 +8,9 @@
 gboolean
 rn_onednn_map_init (RnOnednnMap *map, const RnTensorDesc *desc)
 {
-  if (desc->rank != 4 || desc->dtype != RN_F32)
+  if (desc->rank != 4 || (desc->dtype != RN_F32 && desc->dtype != RN_BF16))
     return FALSE;
+  map->dtype = desc->dtype;
   memcpy (map->dims, desc->dims, sizeof map->dims);
   if (desc->cblk == 1)
     map->tag = dnnl_nchw;
@@ -47,11 +48,11 @@ desc_clear (dnnl_memory_desc_t *desc)
 #endif
 
 static dnnl_status_t
-desc_init (dnnl_memory_desc_t *desc, int rank, const int64_t *sizes, dnnl_format_tag_t tag)
+desc_init (dnnl_memory_desc_t *desc, int rank, const int64_t *sizes, RnDType dtype, dnnl_format_tag_t tag)
 {
   dnnl_dims_t dims = { 0 };
   memcpy (dims, sizes, (gsize) rank * sizeof *sizes);
-  return desc_init_by_tag (desc, rank, dims, dnnl_f32, tag);
+  return desc_init_by_tag (desc, rank, dims, dtype == RN_BF16 ? dnnl_bf16 : dnnl_f32, tag);
 }
 
 typedef struct
@@ -59,20 +60,24 @@ typedef struct
   dnnl_memory_desc_t src, weights, bias, dst;
 } ConvDescs;
 
+/* @hint: as the forward convolution that those backward ask for, all in the type of the operands. */
 static dnnl_status_t
-conv_descs_init (ConvDescs *d, const RnOnednnConv *conv)
+conv_descs_init (ConvDescs *d, const RnOnednnConv *conv, gboolean hint)
 {
+  RnDType operands = conv->operands;
+  RnDType weights = !hint && conv->direction == RN_ONEDNN_BWD_WEIGHTS ? RN_F32 : operands;
   int64_t oc = conv->dst.dims[1], ic = conv->src.dims[1], g = conv->groups;
   int64_t grouped[5] = { g, oc / g, ic / g, conv->kernel[0], conv->kernel[1] };
-  dnnl_status_t status = desc_init (&d->src, 4, conv->src.dims, conv->src.tag);
+  dnnl_status_t status =
+      desc_init (&d->src, 4, conv->src.dims, hint ? operands : conv->src.dtype, conv->src.tag);
 
   if (status == dnnl_success)
-    status = desc_init (&d->dst, 4, conv->dst.dims, conv->dst.tag);
+    status = desc_init (&d->dst, 4, conv->dst.dims, hint ? operands : conv->dst.dtype, conv->dst.tag);
   if (status == dnnl_success)
-    status = g == 1 ? desc_init (&d->weights, 4, grouped + 1, dnnl_format_tag_any)
-                    : desc_init (&d->weights, 5, grouped, dnnl_format_tag_any);
+    status = g == 1 ? desc_init (&d->weights, 4, grouped + 1, weights, dnnl_format_tag_any)
+                    : desc_init (&d->weights, 5, grouped, weights, dnnl_format_tag_any);
   if (status == dnnl_success && conv->bias)
-    status = desc_init (&d->bias, 1, &oc, dnnl_a);
+    status = desc_init (&d->bias, 1, &oc, RN_F32, dnnl_a);
   return status;
 }
 
@@ -127,7 +132,8 @@ conv_pd_create (dnnl_engine_t engine, const RnOnednnConv *conv, const ConvDescs 
                 RnOnednnDirection direction, const_dnnl_primitive_desc_t hint,
                 const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *pd)
 {
-  const dnnl_dims_t stride = { conv->stride[0], conv->stride[1] }, pad = { conv->pad[0], conv->pad[1] };
+  const dnnl_dims_t stride = { conv->stride[0], conv->stride[1] }, pad = { conv->pad[0], conv->pad[1] },
+                    end = { conv->pad_end[0], conv->pad_end[1] };
   /* oneDNN counts dilation from 0. */
   const dnnl_dims_t gap = { conv->dilation[0] - 1, conv->dilation[1] - 1 };
 
@@ -138,14 +144,14 @@ conv_pd_create (dnnl_engine_t engine, const RnOnednnConv *conv, const ConvDescs 
     case RN_ONEDNN_FWD:
       return dnnl_convolution_forward_primitive_desc_create (pd, engine, dnnl_forward_training,
                                                              dnnl_convolution_direct, d->src, d->weights,
-                                                             d->bias, d->dst, stride, gap, pad, pad, attr);
+                                                             d->bias, d->dst, stride, gap, pad, end, attr);
     case RN_ONEDNN_BWD_DATA:
       return dnnl_convolution_backward_data_primitive_desc_create (
-          pd, engine, dnnl_convolution_direct, d->src, d->weights, d->dst, stride, gap, pad, pad, hint, attr);
+          pd, engine, dnnl_convolution_direct, d->src, d->weights, d->dst, stride, gap, pad, end, hint, attr);
     case RN_ONEDNN_BWD_WEIGHTS:
       return dnnl_convolution_backward_weights_primitive_desc_create (pd, engine, dnnl_convolution_direct,
                                                                       d->src, d->weights, d->bias, d->dst,
-                                                                      stride, gap, pad, pad, hint, attr);
+                                                                      stride, gap, pad, end, hint, attr);
     }
   return dnnl_invalid_arguments;
 }
@@ -157,7 +163,8 @@ conv_pd_create (dnnl_engine_t engine, const RnOnednnConv *conv, const ConvDescs 
                 RnOnednnDirection direction, const_dnnl_primitive_desc_t hint,
                 const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *pd)
 {
-  const dnnl_dims_t stride = { conv->stride[0], conv->stride[1] }, pad = { conv->pad[0], conv->pad[1] };
+  const dnnl_dims_t stride = { conv->stride[0], conv->stride[1] }, pad = { conv->pad[0], conv->pad[1] },
+                    end = { conv->pad_end[0], conv->pad_end[1] };
   /* oneDNN counts dilation from 0. */
   const dnnl_dims_t gap = { conv->dilation[0] - 1, conv->dilation[1] - 1 };
   const dnnl_memory_desc_t *bias = conv->bias ? &d->bias : NULL;
@@ -169,15 +176,15 @@ conv_pd_create (dnnl_engine_t engine, const RnOnednnConv *conv, const ConvDescs 
     {
     case RN_ONEDNN_FWD:
       status = dnnl_dilated_convolution_forward_desc_init (&desc, dnnl_forward_training, algorithm, &d->src,
-                                                           &d->weights, bias, &d->dst, stride, gap, pad, pad);
+                                                           &d->weights, bias, &d->dst, stride, gap, pad, end);
       break;
     case RN_ONEDNN_BWD_DATA:
       status = dnnl_dilated_convolution_backward_data_desc_init (&desc, algorithm, &d->src, &d->weights,
-                                                                 &d->dst, stride, gap, pad, pad);
+                                                                 &d->dst, stride, gap, pad, end);
       break;
     case RN_ONEDNN_BWD_WEIGHTS:
-      status = dnnl_dilated_convolution_backward_weights_desc_init (
-          &desc, algorithm, &d->src, &d->weights, bias, &d->dst, stride, gap, pad, pad);
+      status = dnnl_dilated_convolution_backward_weights_desc_init (&desc, algorithm, &d->src, &d->weights,
+                                                                    bias, &d->dst, stride, gap, pad, end);
       break;
     }
   return status == dnnl_success ? dnnl_primitive_desc_create (pd, &desc, attr, engine, hint) : status;
@@ -188,18 +195,23 @@ conv_pd_create (dnnl_engine_t engine, const RnOnednnConv *conv, const ConvDescs 
 dnnl_status_t
 rn_onednn_conv_desc_new (dnnl_engine_t engine, const RnOnednnConv *conv, dnnl_primitive_desc_t *pd)
 {
-  ConvDescs descs;
+  ConvDescs descs, hint_descs;
   dnnl_primitive_attr_t attr = NULL;
   dnnl_primitive_desc_t hint = NULL;
 
   memset (&descs, 0, sizeof descs);
-  dnnl_status_t status = conv_descs_init (&descs, conv);
+  memset (&hint_descs, 0, sizeof hint_descs);
+  dnnl_status_t status = conv_descs_init (&descs, conv, FALSE);
   if (status == dnnl_success)
     status = dnnl_primitive_attr_create (&attr);
   if (status == dnnl_success)
     status = attr_init (attr, conv);
   if (status == dnnl_success && conv->direction != RN_ONEDNN_FWD)
-    status = conv_pd_create (engine, conv, &descs, RN_ONEDNN_FWD, NULL, NULL, &hint);
+    {
+      status = conv_descs_init (&hint_descs, conv, TRUE);
+      if (status == dnnl_success)
+        status = conv_pd_create (engine, conv, &hint_descs, RN_ONEDNN_FWD, NULL, NULL, &hint);
+    }
   if (status == dnnl_success)
     status = conv_pd_create (engine, conv, &descs, conv->direction, hint, attr, pd);
 
@@ -208,6 +220,7 @@ rn_onednn_conv_desc_new (dnnl_engine_t engine, const RnOnednnConv *conv, dnnl_pr
   if (attr != NULL)
     dnnl_primitive_attr_destroy (attr);
   conv_descs_clear (&descs);
+  conv_descs_clear (&hint_descs);
   return status;
 }
 
@@ -270,17 +283,24 @@ rn_onednn_blocking (RnOnednnDescRef desc, RnOnednnBlocking *b)
 
 #endif
 
+gboolean
+rn_onednn_has_tiles (void)
+{
+  return strstr (dnnl_cpu_isa2str (dnnl_get_effective_cpu_isa ()), "amx") != NULL;
+}
+
 int64_t
 rn_onednn_preferred_block (dnnl_engine_t engine, int64_t fallback)
 {
   RnOnednnConv conv = {
     .direction = RN_ONEDNN_FWD,
-    .src = { { 1, 64, 32, 32 }, dnnl_format_tag_any },
-    .dst = { { 1, 64, 32, 32 }, dnnl_format_tag_any },
+    .src = { { 1, 64, 32, 32 }, dnnl_format_tag_any, RN_F32 },
+    .dst = { { 1, 64, 32, 32 }, dnnl_format_tag_any, RN_F32 },
     .groups = 1,
     .kernel = { 3, 3 },
     .stride = { 1, 1 },
     .pad = { 1, 1 },
+    .pad_end = { 1, 1 },
     .dilation = { 1, 1 },
   };
   dnnl_primitive_desc_t pd = NULL;

@@ -24,9 +24,13 @@ typedef struct
 {
   int64_t dims[4];
   dnnl_format_tag_t tag;
+  RnDType dtype; /* F32 or BF16 */
 } RnOnednnMap;
 
-/* FALSE when oneDNN has no name for the layout: it knows blocks of 8 and 16, NCHW and NHWC. */
+/*
+ * FALSE when oneDNN has no name for the layout: it knows blocks of 8 and 16, NCHW and NHWC; or no such
+ * elements.
+ */
 gboolean rn_onednn_map_init (RnOnednnMap *map, const RnTensorDesc *desc);
 
 typedef enum
@@ -38,17 +42,19 @@ typedef enum
 
 /*
  * A convolution; src, dst and the weights are named as in the forward direction. The layout of the weights is
- * the library's choice.
+ * the library's choice. @operands: the type of what is multiplied, F32 or BF16; gradients of weights are F32.
  */
 typedef struct
 {
   RnOnednnDirection direction;
   RnOnednnMap src, dst;
   int groups;
-  int kernel[2], stride[2], pad[2], dilation[2]; /* dilation 1 = dense */
-  gboolean bias;                                 /* its gradient, for BWD_WEIGHTS */
-  gboolean sum, relu;                            /* FWD: dst = relu? (conv + dst?) */
-  gboolean winograd;                             /* by Winograd's algorithm, or not at all */
+  RnDType operands;
+  int kernel[2], stride[2], dilation[2]; /* dilation 1 = dense */
+  int pad[2], pad_end[2];                /* above and left, below and right */
+  gboolean bias;                         /* its gradient, for BWD_WEIGHTS */
+  gboolean sum, relu;                    /* FWD: dst = relu? (conv + dst?) */
+  gboolean winograd;                     /* by Winograd's algorithm, or not at all */
 } RnOnednnConv;
 
 /* The fastest implementation, with a scratchpad that the caller supplies. */
@@ -68,6 +74,9 @@ typedef struct
   int inner_index[DNNL_MAX_NDIMS];
   int64_t inner_size[DNNL_MAX_NDIMS];
 } RnOnednnBlocking;
+
+/* Whether the library would choose instructions for tiles of BF16 (AMX). */
+gboolean rn_onednn_has_tiles (void);
 
 /* FALSE for layouts that are not made of blocks (Winograd). */
 gboolean rn_onednn_blocking (RnOnednnDescRef desc, RnOnednnBlocking *blocking);

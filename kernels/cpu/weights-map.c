@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "kernels/cpu/weights-map.h"
+#include "kernels/half.h"
 
 #include <string.h>
 
@@ -44,19 +45,37 @@ outer_sum (const int32_t *a, int64_t n_a, const int32_t *b, int64_t n_b)
   return sum;
 }
 
+static void
+reverse (int32_t *values, int64_t n)
+{
+  for (int64_t i = 0; i < n / 2; i++)
+    {
+      int32_t value = values[i];
+      values[i] = values[n - 1 - i];
+      values[n - 1 - i] = value;
+    }
+}
+
 gboolean
-rn_weights_map_init (RnWeightsMap *map, RnOnednnDescRef desc)
+rn_weights_map_init (RnWeightsMap *map, RnOnednnDescRef desc, RnDType dtype, gboolean turned)
 {
   RnOnednnBlocking b;
   memset (map, 0, sizeof *map);
+  map->dtype = dtype;
   map->bytes = dnnl_memory_desc_get_size (desc);
-  if (!rn_onednn_blocking (desc, &b) || b.rank < 4 || map->bytes / sizeof (float) > G_MAXINT32)
+  if (!rn_onednn_blocking (desc, &b) || b.rank < 4 || map->bytes / rn_dtype_size (dtype) > G_MAXINT32)
     return FALSE;
 
-  const int o = b.rank - 4, i = o + 1, u = o + 2, v = o + 3; /* groups, where there are any, come first */
+  /* Groups, where there are any, come first. o and i as in the plain weights. */
+  const int o = b.rank - (turned ? 3 : 4), i = b.rank - (turned ? 4 : 3), u = b.rank - 2, v = b.rank - 1;
   g_autofree int32_t *o_at = offsets_of (&b, o), *i_at = offsets_of (&b, i);
   g_autofree int32_t *u_at = offsets_of (&b, u), *v_at = offsets_of (&b, v);
   g_autofree int32_t *g_at = b.rank == 5 ? offsets_of (&b, 0) : g_new0 (int32_t, 1);
+  if (turned)
+    {
+      reverse (u_at, b.dims[u]);
+      reverse (v_at, b.dims[v]);
+    }
   g_autofree int32_t *uv_at = outer_sum (u_at, b.dims[u], v_at, b.dims[v]);
   const int64_t groups = b.rank == 5 ? b.dims[0] : 1;
 
@@ -77,8 +96,35 @@ rn_weights_map_clear (RnWeightsMap *map)
   memset (map, 0, sizeof *map);
 }
 
+/* Weights @start .. @start + @n - 1 of output channel @o, n at most TILE_WEIGHTS. */
+static void
+pack_tile (const RnWeightsMap *map, const float *plain, float a, RnDType compute, int64_t o, int64_t start,
+           int64_t n, void *packed)
+{
+  const float *row = plain + o * map->row_size + start;
+  const int32_t *at = map->weight_at + start;
+  float scaled[TILE_WEIGHTS];
+  guint16 half[TILE_WEIGHTS];
+
+  for (int64_t j = 0; j < n; j++)
+    scaled[j] = a * row[j];
+  if (map->dtype == RN_BF16)
+    {
+      guint16 *block = (guint16 *) packed + map->row_at[o];
+      rn_floats_to (RN_BF16, scaled, n, half);
+      for (int64_t j = 0; j < n; j++)
+        block[at[j]] = half[j];
+      return;
+    }
+  float *block = (float *) packed + map->row_at[o];
+  rn_floats_round (compute, scaled, n);
+  for (int64_t j = 0; j < n; j++)
+    block[at[j]] = scaled[j];
+}
+
 void
-rn_weights_pack (const RnWeightsMap *map, const float *plain, const float *scale, float *packed)
+rn_weights_pack (const RnWeightsMap *map, const float *plain, const float *scale, RnDType compute,
+                 void *packed)
 {
   const int64_t size = map->row_size;
 
@@ -88,13 +134,8 @@ rn_weights_pack (const RnWeightsMap *map, const float *plain, const float *scale
   for (int64_t first = 0; first < map->n_rows; first += TILE_ROWS)
     for (int64_t start = 0; start < size; start += TILE_WEIGHTS)
       for (int64_t o = first; o < MIN (first + TILE_ROWS, map->n_rows); o++)
-        {
-          const float a = scale != NULL ? scale[o] : 1;
-          const float *row = plain + o * size;
-          float *block = packed + map->row_at[o];
-          for (int64_t j = start; j < MIN (start + TILE_WEIGHTS, size); j++)
-            block[map->weight_at[j]] = a * row[j];
-        }
+        pack_tile (map, plain, scale != NULL ? scale[o] : 1, compute, o, start,
+                   MIN (TILE_WEIGHTS, size - start), packed);
 }
 
 void

@@ -5,9 +5,13 @@
  *
  * and the folded batch norm on fixed statistics: a = gamma / sqrt (var + eps) per output channel. Sums are in
  * double.
+ *
+ * With args.compute F16 or BF16 the activation that is read is rounded to it, and so is the product of scale
+ * and weight, which is one of F32: this is what a kernel multiplies with.
  */
 #include "config.h"
 
+#include "kernels/half.h"
 #include "kernels/kernel-table.h"
 
 #include <math.h>
@@ -51,8 +55,41 @@ weights_index (const Conv *c, int64_t o, int64_t i, int u, int v)
   return ((o * c->ic_group + i) * c->args->kernel[0] + u) * c->args->kernel[1] + v;
 }
 
+static float
+rounded (const Conv *c, float value)
+{
+  float stored;
+  rn_float_set (c->args->compute, &stored, 0, value);
+  return rn_float_get (c->args->compute, &stored, 0);
+}
+
+/* Element @at of an activation, as a factor. */
 static double
-conv_at (const Conv *c, const float *src, const float *weights, int64_t n, int64_t o, int64_t y, int64_t x)
+factor (const Conv *c, const RnTensorDesc *d, const void *data, int64_t at)
+{
+  return d->dtype == RN_F32 ? rounded (c, ((const float *) data)[at]) : rn_float_get (d->dtype, data, at);
+}
+
+/* A weight of an output channel with scale @a, as a factor. */
+static double
+weight_factor (const Conv *c, double a, float weight)
+{
+  return c->args->compute == RN_F32 ? a * weight : rounded (c, (float) a * weight);
+}
+
+/* The scale of a folded batch norm; in half precision it is one of F32. */
+static double
+fold_scale (const Conv *c, const float *gamma, const float *var, int64_t o)
+{
+  if (gamma == NULL)
+    return 1;
+  return c->args->compute == RN_F32 ? gamma[o] / sqrt ((double) var[o] + c->args->eps)
+                                    : gamma[o] / sqrtf (var[o] + c->args->eps);
+}
+
+static double
+conv_at (const Conv *c, const void *src, const float *weights, double a, int64_t n, int64_t o, int64_t y,
+         int64_t x)
 {
   int64_t first = o / c->oc_group * c->ic_group;
   double sum = 0;
@@ -63,8 +100,8 @@ conv_at (const Conv *c, const float *src, const float *weights, int64_t n, int64
         {
           int64_t sy = source_of (c, 0, y, u), sx = source_of (c, 1, x, v);
           if (sy >= 0 && sx >= 0)
-            sum += (double) src[rn_desc_index (c->src, n, first + i, sy, sx)]
-                   * weights[weights_index (c, o, i, u, v)];
+            sum += factor (c, c->src, src, rn_desc_index (c->src, n, first + i, sy, sx))
+                   * weight_factor (c, a, weights[weights_index (c, o, i, u, v)]);
         }
   return sum;
 }
@@ -74,11 +111,11 @@ conv2d_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const v
             void *const *out, void *workspace)
 {
   const Conv c = conv_init (call, &call->in[RN_CONV_SRC], &call->out[RN_CONV_DST]);
-  const float *src = in[RN_CONV_SRC], *weights = in[RN_CONV_WEIGHTS], *bias = in[RN_CONV_BIAS];
+  const float *weights = in[RN_CONV_WEIGHTS], *bias = in[RN_CONV_BIAS];
   const float *gamma = in[RN_CONV_GAMMA], *beta = in[RN_CONV_BETA], *mean = in[RN_CONV_MEAN],
               *var = in[RN_CONV_VAR];
-  const float *residual = in[RN_CONV_RESIDUAL];
-  float *dst = out[RN_CONV_DST];
+  const void *residual = in[RN_CONV_RESIDUAL];
+  void *dst = out[RN_CONV_DST];
   int64_t stored = rn_desc_stored_channels (c.dst);
 
   for (int64_t n = 0; n < c.dst->dims[0]; n++)
@@ -89,20 +126,18 @@ conv2d_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const v
             int64_t at = rn_desc_index (c.dst, n, o, y, x);
             if (o >= c.dst->dims[1])
               {
-                dst[at] = 0;
+                rn_float_set (c.dst->dtype, dst, at, 0);
                 continue;
               }
-            double value = conv_at (&c, src, weights, n, o, y, x);
+            double a = fold_scale (&c, gamma, var, o);
+            double value = conv_at (&c, in[RN_CONV_SRC], weights, a, n, o, y, x);
             if (gamma != NULL)
-              {
-                double a = gamma[o] / sqrt ((double) var[o] + c.args->eps);
-                value = a * value + beta[o] - a * mean[o];
-              }
+              value += beta[o] - a * mean[o];
             if (bias != NULL)
               value += bias[o];
             if (residual != NULL)
-              value += residual[at];
-            dst[at] = (float) (c.args->relu && value < 0 ? 0 : value);
+              value += rn_float_get (c.dst->dtype, residual, at);
+            rn_float_set (c.dst->dtype, dst, at, (float) (c.args->relu && value < 0 ? 0 : value));
           }
   return RN_STATUS_OK;
 }
@@ -112,9 +147,8 @@ conv2d_bwd_data (RnDevice *device, const RnOpCall *call, gconstpointer state, co
                  void *const *out, void *workspace)
 {
   const Conv c = conv_init (call, &call->out[RN_CONV_BD_DIFF_SRC], &call->in[RN_CONV_BD_DIFF_DST]);
-  const float *diff_dst = in[RN_CONV_BD_DIFF_DST], *weights = in[RN_CONV_BD_WEIGHTS];
+  const float *weights = in[RN_CONV_BD_WEIGHTS];
   const float *gamma = in[RN_CONV_BD_GAMMA], *var = in[RN_CONV_BD_VAR];
-  float *diff_src = out[RN_CONV_BD_DIFF_SRC];
   int64_t stored = rn_desc_stored_channels (c.src);
 
   for (int64_t n = 0; n < c.src->dims[0]; n++)
@@ -126,23 +160,25 @@ conv2d_bwd_data (RnDevice *device, const RnOpCall *call, gconstpointer state, co
             double sum = 0;
             for (int64_t o = first; o < first + c.oc_group && i < c.src->dims[1]; o++)
               {
-                double a = gamma != NULL ? gamma[o] / sqrt ((double) var[o] + c.args->eps) : 1;
+                double a = fold_scale (&c, gamma, var, o);
                 for (int u = 0; u < c.args->kernel[0]; u++)
                   for (int v = 0; v < c.args->kernel[1]; v++)
                     {
                       int64_t oy = output_of (&c, 0, y, u), ox = output_of (&c, 1, x, v);
                       if (oy >= 0 && ox >= 0)
-                        sum += a * diff_dst[rn_desc_index (c.dst, n, o, oy, ox)]
-                               * weights[weights_index (&c, o, i % c.ic_group, u, v)];
+                        sum +=
+                            factor (&c, c.dst, in[RN_CONV_BD_DIFF_DST], rn_desc_index (c.dst, n, o, oy, ox))
+                            * weight_factor (&c, a, weights[weights_index (&c, o, i % c.ic_group, u, v)]);
                     }
               }
-            diff_src[rn_desc_index (c.src, n, i, y, x)] = (float) sum;
+            rn_float_set (c.src->dtype, out[RN_CONV_BD_DIFF_SRC], rn_desc_index (c.src, n, i, y, x),
+                          (float) sum);
           }
   return RN_STATUS_OK;
 }
 
 static double
-wgrad_at (const Conv *c, const float *src, const float *diff_dst, int64_t o, int64_t i, int u, int v)
+wgrad_at (const Conv *c, const void *src, const void *diff_dst, int64_t o, int64_t i, int u, int v)
 {
   int64_t first = o / c->oc_group * c->ic_group;
   double sum = 0;
@@ -153,20 +189,21 @@ wgrad_at (const Conv *c, const float *src, const float *diff_dst, int64_t o, int
         {
           int64_t sy = source_of (c, 0, y, u), sx = source_of (c, 1, x, v);
           if (sy >= 0 && sx >= 0)
-            sum += (double) src[rn_desc_index (c->src, n, first + i, sy, sx)]
-                   * diff_dst[rn_desc_index (c->dst, n, o, y, x)];
+            sum += factor (c, c->src, src, rn_desc_index (c->src, n, first + i, sy, sx))
+                   * factor (c, c->dst, diff_dst, rn_desc_index (c->dst, n, o, y, x));
         }
   return sum;
 }
 
 static double
-sum_of_channel (const RnTensorDesc *d, const float *data, int64_t c)
+sum_of_channel (const Conv *c, const void *diff_dst, int64_t o)
 {
+  const RnTensorDesc *d = c->dst;
   double sum = 0;
   for (int64_t n = 0; n < d->dims[0]; n++)
     for (int64_t y = 0; y < d->dims[2]; y++)
       for (int64_t x = 0; x < d->dims[3]; x++)
-        sum += data[rn_desc_index (d, n, c, y, x)];
+        sum += factor (c, d, diff_dst, rn_desc_index (d, n, o, y, x));
   return sum;
 }
 
@@ -175,8 +212,8 @@ conv2d_bwd_weights (RnDevice *device, const RnOpCall *call, gconstpointer state,
                     void *const *out, void *workspace)
 {
   const Conv c = conv_init (call, &call->in[RN_CONV_BW_SRC], &call->in[RN_CONV_BW_DIFF_DST]);
-  const float *src = in[RN_CONV_BW_SRC], *diff_dst = in[RN_CONV_BW_DIFF_DST],
-              *weights = in[RN_CONV_BW_WEIGHTS];
+  const void *src = in[RN_CONV_BW_SRC], *diff_dst = in[RN_CONV_BW_DIFF_DST];
+  const float *weights = in[RN_CONV_BW_WEIGHTS];
   const float *gamma = in[RN_CONV_BW_GAMMA], *mean = in[RN_CONV_BW_MEAN], *var = in[RN_CONV_BW_VAR];
   float *diff_weights = out[RN_CONV_BW_DIFF_WEIGHTS], *diff_bias = out[RN_CONV_BW_DIFF_BIAS];
   float *diff_gamma = out[RN_CONV_BW_DIFF_GAMMA], *diff_beta = out[RN_CONV_BW_DIFF_BETA];
@@ -197,7 +234,7 @@ conv2d_bwd_weights (RnDevice *device, const RnOpCall *call, gconstpointer state,
               if (diff_weights != NULL)
                 diff_weights[at] += (float) (a * dw);
             }
-      double sum = sum_of_channel (c.dst, diff_dst, o);
+      double sum = sum_of_channel (&c, diff_dst, o);
       if (diff_bias != NULL)
         diff_bias[o] += (float) sum;
       if (diff_beta != NULL)

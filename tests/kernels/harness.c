@@ -3,6 +3,8 @@
 
 #include "tests/kernels/harness.h"
 
+#include "kernels/half.h"
+
 #include <math.h>
 #include <runner/batch.h>
 #include <stdlib.h>
@@ -61,7 +63,7 @@ is_padding (const RnTensorDesc *d, int64_t i)
 }
 
 static void
-fill_floats (const RnTensorDesc *d, const char *name, guint seed, int slot, gboolean coarse, float *data)
+fill_floats (const RnTensorDesc *d, const char *name, guint seed, int slot, gboolean coarse, void *data)
 {
   gboolean positive =
       g_str_equal (name, "var") || g_str_equal (name, "running_var") || g_str_has_suffix (name, "exp_avg_sq");
@@ -70,7 +72,7 @@ fill_floats (const RnTensorDesc *d, const char *name, guint seed, int slot, gboo
       float v = value_at (seed, slot, i);
       if (coarse) /* few values, so that there are ties */
         v = (float) (int) (v * 8) / 8;
-      data[i] = is_padding (d, i) ? 0 : positive ? 1.25f + v * 0.75f : v;
+      rn_float_set (d->dtype, data, i, is_padding (d, i) ? 0 : positive ? 1.25f + v * 0.75f : v);
     }
 }
 
@@ -177,7 +179,7 @@ buffers_init (Buffers *b, const RnOpCall *call, guint seed, int alias_out, int a
       if ((rn_op_update_mask (call->op) >> i) & 1)
         fill_floats (&call->out[i], rn_op_out_name (call->op, i), seed, 100 + i, FALSE, b->out[i]);
       else
-        memset (b->out[i], 0xff, rn_desc_bytes (&call->out[i])); /* a NaN in every float */
+        memset (b->out[i], 0xff, rn_desc_bytes (&call->out[i])); /* a NaN in every float, of any type */
     }
 }
 
