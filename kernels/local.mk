@@ -1,6 +1,7 @@
 librunner_internal_la_SOURCES += \
   kernels/ops.def kernels/op.h kernels/op.c kernels/op-check.c kernels/op-cost.c \
   kernels/call-cache.h kernels/call-cache.c kernels/device.h kernels/device.c kernels/kernel-table.h kernels/kernel-table.c \
+  kernels/plan-device.h kernels/plan-device.c \
   kernels/half.h kernels/half.c kernels/host-memory.h kernels/host-memory.c kernels/topk-key.h
 
 # Plain C, the oracle.
@@ -9,7 +10,7 @@ librunner_internal_la_SOURCES += \
   kernels/ref/optim.c kernels/ref/pool.c kernels/ref/topk.c
 
 librunner_internal_la_SOURCES += \
-  kernels/cpu/device-cpu.h kernels/cpu/device-cpu.c kernels/cpu/parallel.h kernels/cpu/planes.h kernels/cpu/strips.h kernels/cpu/vector-math.h \
+  kernels/cpu/device-cpu.h kernels/cpu/device-cpu.c kernels/cpu/parallel.h kernels/cpu/planes.h kernels/cpu/rows.h kernels/cpu/strips.h kernels/cpu/vector-math.h \
   kernels/cpu/box-loss.c kernels/cpu/elementwise.c kernels/cpu/ema.c kernels/cpu/focal.c kernels/cpu/grad-stats.c kernels/cpu/move.c kernels/cpu/norm.c \
   kernels/cpu/optim.c kernels/cpu/pool.c kernels/cpu/topk.c
 

@@ -9,6 +9,7 @@
 
 #include "runner/base/error.h"
 #include "runner/budget.h"
+#include "kernels/plan-device.h"
 #include "runner/config/config.h"
 #include "runner/config/schema.h"
 #include "runner/optimizer.h"
@@ -49,7 +50,8 @@ static RnDevice *
 open_device (const RnRunConfig *config, GError **error)
 {
   int n_threads = config->threads > 0 ? (int) config->threads : (int) g_get_num_processors ();
-  RnDevice *device = rn_device_new_cpu (n_threads, error);
+  gboolean is_cpu = g_str_equal (config->device, "cpu");
+  RnDevice *device = is_cpu ? rn_device_new_cpu (n_threads, error) : rn_device_new_plan_cuda ();
   if (device)
     {
       device->workspace_limit = config->memory.workspace_bytes;
@@ -59,19 +61,38 @@ open_device (const RnRunConfig *config, GError **error)
   return device;
 }
 
-RnJob *
-rn_job_new (RnNode *root, GError **error)
+static RnJob *
+new_job (RnNode *root, gboolean can_run, GError **error)
 {
   g_autoptr (RnJob) job = g_new0 (RnJob, 1);
   job->root = root;
   rn_datasets_register ();
   if (!rn_models_register (error) || !rn_plugins_load (root, error)
       || !rn_run_config_parse (root, &job->config, error)
+      || (can_run && !rn_run_config_need_device (root, &job->config, error))
       || !rn_strategies_check (root, &job->config, NULL, error)
       || !rn_keys_parse (data_keys, job->config.data, &job->data, NULL, error))
     return NULL;
   job->device = open_device (&job->config, error);
   return job->device ? g_steal_pointer (&job) : NULL;
+}
+
+RnJob *
+rn_job_new (RnNode *root, GError **error)
+{
+  return new_job (root, TRUE, error);
+}
+
+RnJob *
+rn_job_new_for_plan (RnNode *root, GError **error)
+{
+  return new_job (root, FALSE, error);
+}
+
+gboolean
+rn_job_is_for_plan (const RnJob *job)
+{
+  return !g_str_equal (job->config.device, "cpu");
 }
 
 RnJob *

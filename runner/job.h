@@ -65,6 +65,9 @@ typedef struct
 
 /* @root: (transfer full). Checks the top level and opens the device. */
 RnJob *rn_job_new (RnNode *root, GError **error);
+/* Also for a device that is not there: its programs can be planned, not reserved. */
+RnJob *rn_job_new_for_plan (RnNode *root, GError **error);
+gboolean rn_job_is_for_plan (const RnJob *job);
 void rn_job_free (RnJob *job);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnJob, rn_job_free)
 

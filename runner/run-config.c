@@ -114,19 +114,29 @@ check_workflow (const RnNode *node, GError **error)
 }
 
 static gboolean
+is_cuda (const char *device)
+{
+  return g_str_equal (device, "cuda")
+         || (g_str_has_prefix (device, "cuda:")
+             && g_ascii_string_to_unsigned (device + strlen ("cuda:"), 10, 0, 4095, NULL, NULL));
+}
+
+static gboolean
 check_device (const RnNode *root, const char *device, GError **error)
 {
-  if (g_str_equal (device, "cpu"))
+  return g_str_equal (device, "cpu") || is_cuda (device)
+         || rn_node_error (rn_node_get (root, "device"), error, "no device \"%s\"; there is cpu", device);
+}
+
+gboolean
+rn_run_config_need_device (const RnNode *root, const RnRunConfig *config, GError **error)
+{
+  if (!is_cuda (config->device))
     return TRUE;
-  const RnNode *node = rn_node_get (root, "device");
-  gboolean is_cuda = g_str_equal (device, "cuda");
-  if (g_str_has_prefix (device, "cuda:"))
-    is_cuda = g_ascii_string_to_unsigned (device + strlen ("cuda:"), 10, 0, 4095, NULL, NULL);
-  if (!is_cuda)
-    return rn_node_error (node, error, "no device \"%s\"; there is cpu", device);
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
-               "%s: device: this release has no CUDA device; what works: --device cpu",
-               rn_node_origin (node));
+               "%s: device: this release has no CUDA device; what works: --device cpu, and `runner plan` for "
+               "the memory",
+               rn_node_origin (rn_node_get (root, "device")));
   return FALSE;
 }
 

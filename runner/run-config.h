@@ -56,9 +56,11 @@ typedef struct
  * accepted and said to be unused. Keys that begin with "x_" are the user's own, for references and anchors.
  * No key is required: parts of configurations are valid too.
  *
- * Errors: RN_CONFIG_ERROR; RN_DEVICE_ERROR_MISSING for a device that is not there. @config is empty then.
+ * Errors: RN_CONFIG_ERROR. @config is empty then.
  */
 gboolean rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error);
+/* Errors: RN_DEVICE_ERROR_MISSING for a device that nothing can run on. */
+gboolean rn_run_config_need_device (const RnNode *root, const RnRunConfig *config, GError **error);
 void rn_run_config_clear (RnRunConfig *config);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RnRunConfig, rn_run_config_clear)
 

@@ -62,7 +62,7 @@ open_job (const RnOptions *options, const PlanOptions *plan, int batch, GError *
   if (root != NULL && plan->budget != NULL
       && !rn_config_set (root, "memory.budget", rn_node_new_string (plan->budget, "--budget"), error))
     g_clear_pointer (&root, rn_node_free);
-  g_autoptr (RnJob) job = root != NULL ? rn_job_new (root, error) : NULL;
+  g_autoptr (RnJob) job = root != NULL ? rn_job_new_for_plan (root, error) : NULL;
   if (job == NULL || !rn_job_check (job, error)
       || !rn_job_open_shapes (job, plan->shape, batch, TRUE, FALSE, error))
     return NULL;

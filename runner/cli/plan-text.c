@@ -31,7 +31,11 @@ print_summary (const RnPlanReport *report)
   g_print ("shape        batch %d, %d x %d (height x width), the worst of the run\n", m.worst.n,
            m.worst.height, m.worst.width);
   g_print ("convolution  %.2f G multiply-adds per image, forward\n", (double) plan->macs / m.worst.n / 1e9);
-  g_print ("device       %s\n\n", report->job->device->description);
+  g_print ("device       %s\n", report->job->device->description);
+  if (rn_job_is_for_plan (report->job))
+    g_print ("             the total is an upper bound: each convolution has the whole of "
+             "memory.workspace_limit\n");
+  g_print ("\n");
   g_print ("                           MiB\n");
   g_print ("parameters, buffers   %8.1f\n", mib (m.param_bytes));
   g_print ("gradients             %8.1f\n", mib (m.grad_bytes));
