@@ -141,19 +141,22 @@ print_markdown_list (void)
     }
 }
 
+/* Strategies have letters, or the table would be too wide to read. */
+G_STATIC_ASSERT (RN_STRATEGY_COUNT <= 26);
+
 static void
 print_markdown_pairs (void)
 {
   g_print ("|   |");
   for (int b = 0; b < RN_STRATEGY_COUNT; b++)
-    g_print (" %s |", rn_strategy_get ((RnStrategyId) b)->name);
+    g_print (" %c |", 'A' + b);
   g_print ("\n|---|");
   for (int b = 0; b < RN_STRATEGY_COUNT; b++)
     g_print ("---|");
   g_print ("\n");
   for (int a = 0; a < RN_STRATEGY_COUNT; a++)
     {
-      g_print ("| %s |", rn_strategy_get ((RnStrategyId) a)->name);
+      g_print ("| %c %s |", 'A' + a, rn_strategy_get ((RnStrategyId) a)->name);
       for (int b = 0; b < RN_STRATEGY_COUNT; b++)
         {
           g_autofree char *text =
