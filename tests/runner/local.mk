@@ -26,6 +26,7 @@ check_PROGRAMS += \
   tests/runner/test-save-faults \
   tests/runner/test-schedule-preview \
   tests/runner/test-step-order \
+  tests/runner/test-strategies \
   tests/runner/test-training \
   tests/runner/test-task-tensors \
   tests/runner/test-update \
@@ -79,6 +80,8 @@ tests_runner_test_save_faults_LDADD = $(TEST_LIBS)
 tests_runner_test_schedule_preview_SOURCES = tests/runner/test-schedule-preview.c \
   tests/hooks/golden-schedules.h
 tests_runner_test_schedule_preview_LDADD = $(TEST_LIBS)
+tests_runner_test_strategies_SOURCES = tests/runner/test-strategies.c $(SMALL_DETECTOR)
+tests_runner_test_strategies_LDADD = $(TEST_LIBS)
 tests_runner_test_strategy_pairs_SOURCES = tests/runner/test-strategy-pairs.c tests/small-model.h $(SMALL_DETECTOR)
 tests_runner_test_strategy_pairs_LDADD = $(TEST_LIBS)
 tests_runner_test_training_SOURCES = tests/runner/test-training.c tests/small-model.h tests/tree.c tests/tree.h $(FAKE_TASK)
