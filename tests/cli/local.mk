@@ -1,7 +1,7 @@
 tests_program = tests/cli/program.c tests/cli/program.h tests/tree.c tests/tree.h
 
 check_PROGRAMS += \
-  tests/cli/test-browse tests/cli/test-configs tests/cli/test-eval tests/cli/test-infer tests/cli/test-kill tests/cli/test-messages tests/cli/test-pipeline tests/cli/test-program tests/cli/test-run-config \
+  tests/cli/test-browse tests/cli/test-configs tests/cli/test-eval tests/cli/test-infer tests/cli/test-kill tests/cli/test-messages tests/cli/test-pipeline tests/cli/test-plan tests/cli/test-program tests/cli/test-run-config \
   tests/cli/test-schedule \
   tests/cli/test-strategies \
   tests/cli/test-weights
@@ -13,6 +13,7 @@ tests_cli_test_infer_SOURCES = tests/cli/test-infer.c $(tests_program)
 tests_cli_test_kill_SOURCES = tests/cli/test-kill.c tests/small-model.h $(tests_program)
 tests_cli_test_messages_SOURCES = tests/cli/test-messages.c $(tests_program)
 tests_cli_test_pipeline_SOURCES = tests/cli/test-pipeline.c $(tests_program)
+tests_cli_test_plan_SOURCES = tests/cli/test-plan.c tests/small-model.h $(tests_program)
 tests_cli_test_program_SOURCES = tests/cli/test-program.c $(tests_program)
 tests_cli_test_run_config_SOURCES = tests/cli/test-run-config.c
 tests_cli_test_schedule_SOURCES = tests/cli/test-schedule.c $(tests_program)

@@ -1,0 +1,349 @@
+/* `runner plan`: what it prints, the strategies of a budget, the largest batch, and plans of devices that are
+ * not there. Nothing runs. */
+#include "config.h"
+
+#include "tests/cli/program.h"
+#include "tests/small-model.h"
+
+#include <json-glib/json-glib.h>
+#include <string.h>
+
+#define SHAPE "--shape", "64x96", "--threads", "1"
+#define SMALL                                                                                   \
+  "--set", "classes=[circle, square, triangle]", SMALL_MODEL, "model.backbone.frozen_stages=2", \
+      "optimizer_config.grad_clip=null"
+
+/* Fewer strategies for a budget to try. */
+#define FEW SMALL, "memory.offload=none", "memory.workspace_limit=64MiB"
+
+typedef struct
+{
+  char *config;
+} Fixture;
+
+static void
+set_up (Fixture *f, gconstpointer user_data)
+{
+  f->config = config_file ("retinanet_shapes.yaml");
+}
+
+static void
+tear_down (Fixture *f, gconstpointer user_data)
+{
+  g_free (f->config);
+}
+
+/* The object that a run printed; strict JSON, nothing around it. */
+static JsonParser *
+parse (const Result *result)
+{
+  g_autoptr (GError) error = NULL;
+  JsonParser *parser = json_parser_new_immutable ();
+
+  if (result->code != 0)
+    g_error ("exit code %d: %s", result->code, result->err);
+  json_parser_load_from_data (parser, result->out, -1, &error);
+  g_assert_no_error (error);
+  return parser;
+}
+
+static JsonObject *
+root_of (JsonParser *parser)
+{
+  return json_node_get_object (json_parser_get_root (parser));
+}
+
+static JsonObject *
+find_strategy (JsonParser *parser, const char *name)
+{
+  JsonArray *rows = json_object_get_array_member (root_of (parser), "strategies");
+
+  for (guint i = 0; i < json_array_get_length (rows); i++)
+    {
+      JsonObject *row = json_array_get_object_element (rows, i);
+      if (g_str_equal (json_object_get_string_member (row, "name"), name))
+        return row;
+    }
+  g_error ("no strategy %s", name);
+}
+
+static gint64
+total_of (const char *config, const char *line)
+{
+  g_auto (Result) result = run_program ("plan", config, SHAPE, "--json", SMALL, line, NULL);
+  g_autoptr (JsonParser) parser = parse (&result);
+
+  return json_object_get_int_member (root_of (parser), "total_bytes");
+}
+
+/* A row of the table is what a file with the line needs; and in such a file the row says that it is on. */
+static void
+test_rows (Fixture *f, gconstpointer user_data)
+{
+  static const char *const lines[][2] = { { "depth_first", "memory.head=depth_first" },
+                                          { "in_backward", "memory.update=in_backward" },
+                                          { "with_cp", "model.backbone.with_cp=true" },
+                                          { "momentum_host", "memory.momentum=host" } };
+  g_auto (Result) result = run_program ("plan", f->config, SHAPE, "--json", SMALL, NULL);
+  g_autoptr (JsonParser) plain = parse (&result);
+  gint64 base = json_object_get_int_member (root_of (plain), "total_bytes");
+
+  for (gsize i = 0; i < G_N_ELEMENTS (lines); i++)
+    {
+      JsonObject *row = find_strategy (plain, lines[i][0]);
+      g_assert_false (json_object_get_boolean_member (row, "is_on"));
+      gint64 total = json_object_get_int_member (row, "total_bytes");
+      g_assert_cmpint (total, ==, total_of (f->config, lines[i][1]));
+      g_assert_cmpint (json_object_get_int_member (row, "saved_bytes"), ==, base - total);
+    }
+
+  g_auto (Result) with = run_program ("plan", f->config, SHAPE, "--json", SMALL, lines[0][1], NULL);
+  g_autoptr (JsonParser) parser = parse (&with);
+  JsonObject *row = find_strategy (parser, lines[0][0]);
+  g_assert_true (json_object_get_boolean_member (row, "is_on"));
+  g_assert_cmpint (json_object_get_int_member (row, "total_bytes"), ==,
+                   json_object_get_int_member (root_of (parser), "total_bytes"));
+  g_assert_cmpint (json_object_get_int_member (row, "saved_bytes"), ==,
+                   json_object_get_int_member (find_strategy (plain, lines[0][0]), "saved_bytes"));
+}
+
+/* What a line cannot do here is said in its row. */
+static void
+test_refused_row (Fixture *f, gconstpointer user_data)
+{
+  g_auto (Result) result = run_program ("plan", f->config, SHAPE, "--json", SMALL,
+                                        "optimizer_config.grad_clip={max_norm: 1, norm_type: 2}", NULL);
+  g_autoptr (JsonParser) parser = parse (&result);
+  JsonObject *row = find_strategy (parser, "in_backward");
+
+  assert_contains (json_object_get_string_member (row, "refused"), "grad_clip");
+  g_assert_false (json_object_has_member (row, "total_bytes"));
+}
+
+/* Kept, computed again, waiting in host memory: an output is one of them at most. */
+static void
+test_layers (Fixture *f, gconstpointer user_data)
+{
+  static const char *const columns[] = { "kept_bytes", "recomputed_bytes", "offloaded_bytes" };
+  gint64 plain[3] = { 0 }, saving[3] = { 0 };
+
+  for (int with = 0; with < 2; with++)
+    {
+      g_auto (Result) result =
+          with ? run_program ("plan", f->config, SHAPE, "--json", SMALL, "model.backbone.with_cp=true",
+                              "memory.offload=block_outputs", NULL)
+               : run_program ("plan", f->config, SHAPE, "--json", SMALL, NULL);
+      g_autoptr (JsonParser) parser = parse (&result);
+      JsonArray *layers = json_object_get_array_member (root_of (parser), "layers");
+      for (guint i = 0; i < json_array_get_length (layers); i++)
+        {
+          JsonObject *layer = json_array_get_object_element (layers, i);
+          int n = 0;
+          for (gsize c = 0; c < G_N_ELEMENTS (columns); c++)
+            {
+              gint64 bytes = json_object_get_int_member (layer, columns[c]);
+              (with ? saving : plain)[c] += bytes;
+              n += bytes > 0;
+            }
+          g_assert_cmpint (n, <=, 1);
+        }
+    }
+  g_assert_cmpint (plain[0], >, saving[0]);
+  g_assert_cmpint (plain[1], ==, 0);
+  g_assert_cmpint (plain[2], ==, 0);
+  g_assert_cmpint (saving[1], >, 0);
+  g_assert_cmpint (saving[2], >, 0);
+}
+
+/* What is alive at the peak sums up to it. */
+static void
+test_peak (Fixture *f, gconstpointer user_data)
+{
+  g_auto (Result) result = run_program ("plan", f->config, SHAPE, "--json", SMALL, NULL);
+  g_autoptr (JsonParser) parser = parse (&result);
+  JsonArray *alive = json_object_get_array_member (root_of (parser), "peak");
+  gint64 sum = 0, last = G_MAXINT64;
+
+  for (guint i = 0; i < json_array_get_length (alive); i++)
+    {
+      gint64 bytes = json_object_get_int_member (json_array_get_object_element (alive, i), "bytes");
+      g_assert_cmpint (bytes, <=, last);
+      sum += last = bytes;
+    }
+  g_assert_cmpint (sum, ==, json_object_get_int_member (root_of (parser), "live_bound_bytes"));
+}
+
+static void
+test_budget (Fixture *f, gconstpointer user_data)
+{
+  static const char words[] = "--set memory.budget=";
+  g_auto (Result) infeasible = run_program ("plan", f->config, SHAPE, "--budget", "1MiB", FEW, NULL);
+
+  g_assert_cmpint (infeasible.code, ==, 3);
+  const char *number = strstr (infeasible.err, words);
+  g_assert_nonnull (number);
+  gint64 least = g_ascii_strtoll (number + strlen (words), NULL, 10);
+  g_autofree char *least_text = g_strdup_printf ("%" G_GINT64_FORMAT, least);
+  g_autofree char *less_text = g_strdup_printf ("%" G_GINT64_FORMAT, least - 1);
+
+  g_auto (Result) result =
+      run_program ("plan", f->config, SHAPE, "--budget", least_text, "--json", FEW, NULL);
+  g_autoptr (JsonParser) parser = parse (&result);
+  JsonObject *budget = json_object_get_object_member (root_of (parser), "budget");
+  g_assert_cmpint (json_object_get_int_member (root_of (parser), "total_bytes"), ==, least);
+  g_assert_cmpint (json_object_get_int_member (budget, "budget_bytes"), ==, least);
+  g_assert_cmpint (json_object_get_int_member (budget, "unchanged_bytes"), >, least);
+  g_assert_cmpfloat (json_object_get_double_member (budget, "time_ratio"), >=, 1);
+  JsonArray *lines = json_object_get_array_member (budget, "lines");
+  g_assert_cmpuint (json_array_get_length (lines), >, 0);
+
+  g_auto (Result) less = run_program ("plan", f->config, SHAPE, "--budget", less_text, FEW, NULL);
+  g_assert_cmpint (less.code, ==, 3);
+  g_auto (Result) no_size = run_program ("plan", f->config, SHAPE, "--budget", "plenty", FEW, NULL);
+  g_assert_cmpint (no_size.code, ==, 2);
+  assert_contains (no_size.err, "--budget");
+
+  /* The lines that it prints, in a file of their own, need the same. */
+  g_auto (Result) text = run_program ("plan", f->config, SHAPE, "--budget", least_text, FEW, NULL);
+  for (guint i = 0; i < json_array_get_length (lines); i++)
+    assert_contains (text.out, json_array_get_string_element (lines, i));
+  assert_contains (text.out, "budget: the fastest of ");
+}
+
+/* The batch that is named fits, and one more does not. */
+static void
+test_largest (Fixture *f, gconstpointer user_data)
+{
+  gint64 two = total_of (f->config, "data.samples_per_gpu=2");
+  g_autofree char *bytes =
+      g_strdup_printf ("%" G_GINT64_FORMAT, two * 10 / 9 + 10000); /* a tenth is left free */
+
+  g_setenv ("RN_FREE_MEMORY", bytes, TRUE);
+  g_auto (Result) result = run_program ("plan", f->config, SHAPE, "--batch", "auto", "--json", FEW, NULL);
+  g_autoptr (JsonParser) parser = parse (&result);
+  JsonObject *largest = json_object_get_object_member (root_of (parser), "largest_batch");
+  gint64 batch = json_object_get_int_member (largest, "batch"),
+         room = json_object_get_int_member (largest, "room_bytes");
+  g_assert_cmpint (batch, ==, 2);
+  g_assert_cmpint (json_object_get_int_member (root_of (parser), "batch"), ==, batch);
+  g_assert_cmpint (json_object_get_int_member (root_of (parser), "total_bytes"), ==, two);
+  g_assert_cmpint (json_object_get_int_member (largest, "needed_bytes"), ==, two);
+  g_assert_cmpint (two, <=, room);
+  gint64 next = json_object_get_int_member (largest, "next_needed_bytes");
+  g_assert_cmpint (next, >, room);
+  g_assert_cmpint (next, ==, total_of (f->config, "data.samples_per_gpu=3"));
+
+  /* With a budget of the same size its strategies give a larger one. */
+  g_autofree char *budget = g_strdup_printf ("%" G_GINT64_FORMAT, room);
+  g_auto (Result) saving =
+      run_program ("plan", f->config, SHAPE, "--batch", "auto", "--budget", budget, "--json", FEW, NULL);
+  g_autoptr (JsonParser) saved = parse (&saving);
+  JsonObject *larger = json_object_get_object_member (root_of (saved), "largest_batch");
+  g_assert_cmpint (json_object_get_int_member (larger, "batch"), >, batch);
+  g_assert_cmpint (json_object_get_int_member (root_of (saved), "total_bytes"), <=, room);
+  g_assert_cmpint (json_object_get_int_member (larger, "next_needed_bytes"), >, room);
+
+  g_setenv ("RN_FREE_MEMORY", "1KiB", TRUE);
+  g_auto (Result) none = run_program ("plan", f->config, SHAPE, "--batch", "auto", FEW, NULL);
+  g_assert_cmpint (none.code, ==, 3);
+  assert_contains (none.err, "one image");
+  g_unsetenv ("RN_FREE_MEMORY");
+  g_auto (Result) wrong = run_program ("plan", f->config, SHAPE, "--batch", "many", FEW, NULL);
+  g_assert_cmpint (wrong.code, ==, 2);
+}
+
+static gint64
+count_largest_workspace (const char *config, const char *line)
+{
+  g_auto (Result) result =
+      run_program ("plan", config, SHAPE, "--device", "cuda", "--json", SMALL, line, NULL);
+  g_autoptr (JsonParser) parser = parse (&result);
+  JsonArray *layers = json_object_get_array_member (root_of (parser), "layers");
+  gint64 most = 0;
+
+  g_assert_true (json_object_get_boolean_member (root_of (parser), "is_upper_bound"));
+  for (guint i = 0; i < json_array_get_length (layers); i++)
+    {
+      JsonObject *layer = json_array_get_object_element (layers, i);
+      gint64 bytes = json_object_get_int_member (layer, "workspace_bytes");
+      if (g_str_equal (json_object_get_string_member (layer, "op"), "conv2d_fwd"))
+        g_assert_cmpint (bytes, >, 0);
+      most = MAX (most, bytes);
+    }
+  return most;
+}
+
+/* Every convolution has the limit, no more, and nothing can be trained. */
+static void
+test_cuda (Fixture *f, gconstpointer user_data)
+{
+  g_assert_cmpint (count_largest_workspace (f->config, "seed=0"), ==, 64 << 20);
+  g_assert_cmpint (count_largest_workspace (f->config, "memory.workspace_limit=16MiB"), ==, 16 << 20);
+
+  g_auto (Result) text = run_program ("plan", f->config, SHAPE, "--device", "cuda:1", SMALL, NULL);
+  g_assert_cmpint (text.code, ==, 0);
+  assert_contains (text.out, "upper bound");
+  assert_contains (text.out, "planned without looking at one");
+  g_auto (Result) train = run_program ("train", f->config, "--device", "cuda", SMALL, NULL);
+  g_assert_cmpint (train.code, ==, 3);
+  g_auto (Result) cpu = run_program ("plan", f->config, SHAPE, SMALL, NULL);
+  g_assert_null (strstr (cpu.out, "upper bound"));
+}
+
+/* A training that does not fit ends before its first step, with lines that fit. */
+static void
+test_refused_training (Fixture *f, gconstpointer user_data)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *dir = g_dir_make_tmp ("runner-plan-XXXXXX", &error);
+  g_assert_no_error (error);
+  g_autofree char *data = g_build_filename (dir, "data", NULL), *work = g_build_filename (dir, "work", NULL);
+  g_autofree char *root = g_strconcat ("data_root=", data, "/", NULL);
+  g_auto (Result) synth = run_program ("synth", data, "--train", "4", "--val", "2", "--test", "1", "--width",
+                                       "96", "--height", "64", NULL);
+  g_assert_cmpint (synth.code, ==, 0);
+
+  g_setenv ("RN_FREE_MEMORY", "8MiB", TRUE);
+  g_auto (Result) result = run_program ("train", f->config, "--work-dir", work, "--set", SMALL_MODEL, root,
+                                        "x_size=[96, 64]", "optimizer_config.grad_clip=null", NULL);
+  g_unsetenv ("RN_FREE_MEMORY");
+  g_assert_cmpint (result.code, ==, 3);
+  assert_contains (result.err, "are available; ");
+  assert_contains (result.err, "--set ");
+  remove_tree (dir);
+}
+
+static void
+test_text (Fixture *f, gconstpointer user_data)
+{
+  static const char *const words[] = { "the worst of the run",
+                                       "what each strategy gives here",
+                                       "depth_first ",
+                                       "memory.head=depth_first",
+                                       "alive at the peak",
+                                       "kept MiB again MiB",
+                                       "bit-equal" };
+  g_auto (Result) result = run_program ("plan", f->config, SHAPE, SMALL, NULL);
+
+  g_assert_cmpint (result.code, ==, 0);
+  for (gsize i = 0; i < G_N_ELEMENTS (words); i++)
+    assert_contains (result.out, words[i]);
+}
+
+#define ADD(path, function) g_test_add (path, Fixture, NULL, set_up, function, tear_down)
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  ADD ("/plan/text", test_text);
+  ADD ("/plan/rows", test_rows);
+  ADD ("/plan/refused-row", test_refused_row);
+  ADD ("/plan/layers", test_layers);
+  ADD ("/plan/peak", test_peak);
+  ADD ("/plan/budget", test_budget);
+  ADD ("/plan/largest-batch", test_largest);
+  ADD ("/plan/cuda", test_cuda);
+  ADD ("/plan/refused-training", test_refused_training);
+  return g_test_run ();
+}
