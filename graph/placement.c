@@ -103,6 +103,18 @@ compare_births (gconstpointer a, gconstpointer b, gpointer user_data)
   return x->last != y->last ? y->last - x->last : *(const int *) a - *(const int *) b;
 }
 
+/* What lives longest lies at the bottom, where no gap opens in its life. */
+static int
+compare_lengths (gconstpointer a, gconstpointer b, gpointer user_data)
+{
+  const RnBuffer *buffers = user_data;
+  const RnBuffer *x = &buffers[*(const int *) a], *y = &buffers[*(const int *) b];
+  int length_x = x->last - x->first, length_y = y->last - y->first;
+  if (length_x != length_y)
+    return length_y - length_x;
+  return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : *(const int *) a - *(const int *) b;
+}
+
 /* Moves the buffers that end above @limit to the front of the order, keeping the order among them. TRUE if
  * that changed the order. */
 static gboolean
@@ -156,7 +168,7 @@ gsize
 rn_place_buffers (RnBuffer *buffers, int n)
 {
   static int (*const orders[]) (gconstpointer, gconstpointer, gpointer) = { compare_sizes, compare_areas,
-                                                                            compare_births };
+                                                                            compare_births, compare_lengths };
 
   if (n == 0)
     return 0;
