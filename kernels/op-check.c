@@ -217,8 +217,8 @@ check_norm_fwd (const RnOpCall *call)
   const guint running = BIT (RN_NORM_RUNNING_MEAN) | BIT (RN_NORM_RUNNING_VAR);
   const RnTensorDesc *src = &call->in[RN_NORM_SRC];
 
-  if (!is_map (src) || !rn_desc_equal (src, &call->out[RN_NORM_DST]))
-    return "source and destination must be equal F32 activations";
+  if (!is_activation (src) || !rn_desc_equal (src, &call->out[RN_NORM_DST]))
+    return "source and destination must be equal activations";
   if (call->args.norm.training)
     {
       if ((call->in_present & stats) != 0 || (call->out_present & saved) != saved)
@@ -237,9 +237,9 @@ check_norm_bwd (const RnOpCall *call)
 {
   const RnTensorDesc *src = &call->in[RN_NORM_BWD_SRC];
 
-  if (!is_map (src) || !rn_desc_equal (src, &call->in[RN_NORM_BWD_DIFF_DST])
+  if (!is_activation (src) || !rn_desc_equal (src, &call->in[RN_NORM_BWD_DIFF_DST])
       || !rn_desc_equal (src, &call->out[RN_NORM_BWD_DIFF_SRC]))
-    return "source and both gradients must be equal F32 activations";
+    return "source and both gradients must be equal activations";
   return check_vectors (call, BIT (RN_NORM_BWD_GAMMA) | BIT (RN_NORM_BWD_MEAN) | BIT (RN_NORM_BWD_VAR),
                         BIT (RN_NORM_BWD_DIFF_GAMMA) | BIT (RN_NORM_BWD_DIFF_BETA), src->dims[1]);
 }
@@ -250,16 +250,16 @@ check_elementwise (const RnOpCall *call)
   for (int i = 0; i < rn_op_n_in (call->op); i++)
     if (RN_HAS_IN (call, i) && !rn_desc_equal (&call->in[i], &call->out[0]))
       return "inputs and output differ in shape, layout or dtype";
-  return call->out[0].dtype == RN_F32 ? NULL : "tensors must be F32";
+  return rn_dtype_is_float (call->out[0].dtype) ? NULL : "tensors must be F32, F16 or BF16";
 }
 
 static Check
 check_pool_shapes (const RnPoolArgs *args, const RnTensorDesc *src, const RnTensorDesc *dst)
 {
-  if (!is_map (src) || !is_map (dst))
-    return "source and destination must be F32 of rank 4";
-  if (!same_channels (src, dst) || src->cblk != dst->cblk)
-    return "batch, channels or layout differ";
+  if (!is_activation (src) || !is_activation (dst))
+    return "source and destination must be activations of rank 4";
+  if (!same_channels (src, dst) || src->cblk != dst->cblk || src->dtype != dst->dtype)
+    return "batch, channels, layout or type differ";
   for (int i = 0; i < 2; i++)
     {
       if (args->kernel[i] < 1 || args->pad[i] < 0 || args->pad[i] > args->kernel[i] / 2)
@@ -314,8 +314,9 @@ check_upsample (const RnOpCall *call)
 {
   const RnTensorDesc *src = &call->in[RN_UPSAMPLE_SRC], *dst = &call->out[0];
 
-  if (!is_map (src) || !is_map (dst) || !same_channels (src, dst) || src->cblk != dst->cblk)
-    return "source and destination must be F32 of rank 4 with equal batch, channels and layout";
+  if (!is_activation (src) || !is_activation (dst) || !same_channels (src, dst) || src->cblk != dst->cblk
+      || src->dtype != dst->dtype)
+    return "source and destination must be activations of rank 4 with equal batch, channels, layout and type";
   if (RN_HAS_IN (call, RN_UPSAMPLE_ADDEND) && !rn_desc_equal (&call->in[RN_UPSAMPLE_ADDEND], dst))
     return "addend differs from dst";
   return NULL;
@@ -326,9 +327,9 @@ check_reorder (const RnOpCall *call)
 {
   const RnTensorDesc *src = &call->in[0], *dst = &call->out[0];
 
-  if (!is_map (src) || !is_map (dst) || !same_channels (src, dst) || src->dims[2] != dst->dims[2]
-      || src->dims[3] != dst->dims[3])
-    return "source and destination must be F32 of rank 4 with equal sizes";
+  if (!is_activation (src) || !is_activation (dst) || !same_channels (src, dst)
+      || src->dims[2] != dst->dims[2] || src->dims[3] != dst->dims[3])
+    return "source and destination must be activations of rank 4 with equal sizes";
   return NULL;
 }
 
@@ -359,7 +360,7 @@ check_loss_outputs (const RnOpCall *call, const RnTensorDesc *in)
   if (!is_vector (&call->out[RN_LOSS_VALUE], RN_F32, 1))
     return "loss must be an F32 vector of one element";
   if (RN_HAS_OUT (call, RN_LOSS_DIFF) && !rn_desc_equal (&call->out[RN_LOSS_DIFF], in))
-    return "the gradient differs from the predictions in shape or layout";
+    return "the gradient differs from the predictions in shape, layout or type";
   return NULL;
 }
 
@@ -371,8 +372,8 @@ check_focal_loss (const RnOpCall *call)
 
   if (args->num_classes < 1 || args->num_classes > G_MAXINT16 || args->anchors_per_cell < 1)
     return "classes and anchors must be at least 1, classes at most 32767";
-  if (!is_map (logits) || logits->dims[1] != (int64_t) args->num_classes * args->anchors_per_cell)
-    return "logits are not F32 [N, A * K, H, W]";
+  if (!is_activation (logits) || logits->dims[1] != (int64_t) args->num_classes * args->anchors_per_cell)
+    return "logits are not floats [N, A * K, H, W]";
   if (labels->dtype != RN_I16 || labels->rank != 2 || labels->dims[0] != logits->dims[0])
     return "labels are not I16 [N, anchors]";
   if (args->anchor_offset < 0
@@ -394,8 +395,8 @@ check_box_loss (const RnOpCall *call)
   if (args->anchors_per_cell < 1 || args->anchor_offset < 0 || !(args->beta >= 0) || !isfinite (args->beta)
       || !isfinite (args->weight))
     return "anchors must be at least 1, the offset and beta at least 0 and the weight finite";
-  if (!is_map (pred) || pred->dims[1] != 4 * (int64_t) args->anchors_per_cell)
-    return "predictions are not F32 [N, A * 4, H, W]";
+  if (!is_activation (pred) || pred->dims[1] != 4 * (int64_t) args->anchors_per_cell)
+    return "predictions are not floats [N, A * 4, H, W]";
   if (positives->dtype != RN_U8 || positives->rank != 1
       || positives->dims[0] % (int64_t) sizeof (RnPositive) != 0)
     return "positives are not U8 records";
@@ -414,12 +415,13 @@ check_topk (const RnOpCall *call)
   const RnTensorDesc *row_logits = &call->out[RN_TOPK_ROW_LOGITS],
                      *row_deltas = &call->out[RN_TOPK_ROW_DELTAS];
 
-  if (!is_map (logits) || !is_map (deltas) || args->num_classes < 1 || args->anchors_per_cell < 1
+  if (!is_activation (logits) || !is_activation (deltas) || args->num_classes < 1
+      || args->anchors_per_cell < 1
       || logits->dims[1] != (int64_t) args->num_classes * args->anchors_per_cell)
-    return "logits are not F32 [N, A * K, H, W]";
+    return "logits are not floats [N, A * K, H, W]";
   if (deltas->dims[0] != logits->dims[0] || deltas->dims[1] != 4 * (int64_t) args->anchors_per_cell
       || deltas->dims[2] != logits->dims[2] || deltas->dims[3] != logits->dims[3])
-    return "deltas are not F32 [N, A * 4, H, W]";
+    return "deltas are not floats [N, A * 4, H, W]";
   int64_t n = logits->dims[0], n_anchors = logits->dims[2] * logits->dims[3] * args->anchors_per_cell;
   if (args->k < 1 || args->k > n_anchors || n_anchors > G_MAXINT32)
     return "k must be in 1 .. H * W * A";
@@ -471,6 +473,15 @@ is_gradient_of (const RnTensorDesc *grad, const RnTensorDesc *param)
          && rn_desc_stored_elements (param) == rn_desc_elements (param);
 }
 
+/* A state of an optimizer: like its parameter, but maybe in BF16. */
+static gboolean
+is_state_of (const RnTensorDesc *state, RnTensorDesc param)
+{
+  if (state->dtype == RN_BF16)
+    param.dtype = RN_BF16;
+  return rn_desc_equal (state, &param);
+}
+
 static Check
 check_sgd (const RnOpCall *call)
 {
@@ -478,8 +489,8 @@ check_sgd (const RnOpCall *call)
 
   if (!is_gradient_of (&call->in[RN_SGD_GRAD], param))
     return "gradient and parameter must be F32, in plain layout, and of equal size";
-  if (RN_HAS_OUT (call, RN_SGD_MOMENTUM) && !rn_desc_equal (param, &call->out[RN_SGD_MOMENTUM]))
-    return "momentum differs from the parameter in shape or dtype";
+  if (RN_HAS_OUT (call, RN_SGD_MOMENTUM) && !is_state_of (&call->out[RN_SGD_MOMENTUM], *param))
+    return "momentum must have the shape of the parameter and be F32 or BF16";
   return check_hyper (&call->in[RN_SGD_HYPER], call->args.sgd.group);
 }
 
@@ -491,8 +502,9 @@ check_adam (const RnOpCall *call)
   if (!is_gradient_of (&call->in[RN_ADAM_GRAD], param))
     return "gradient and parameter must be F32, in plain layout, and of equal size";
   for (int i = RN_ADAM_EXP_AVG; i < RN_ADAM_OUT_COUNT; i++)
-    if (RN_HAS_OUT (call, i) && !rn_desc_equal (param, &call->out[i]))
-      return "a state differs from the parameter in shape or dtype";
+    if (RN_HAS_OUT (call, i)
+        && (!is_state_of (&call->out[i], *param) || call->out[i].dtype != call->out[RN_ADAM_EXP_AVG].dtype))
+      return "the states must have the shape of the parameter and be all F32 or all BF16";
   return check_hyper (&call->in[RN_ADAM_HYPER], call->args.adam.group);
 }
 

@@ -3,8 +3,10 @@
  * shapes, aliasing, cost.
  *
  * Activations and their gradients are F32, F16 or BF16; the arithmetic is always F32 (sums of many elements:
- * double, or F32 in a fixed tree), and a result is rounded once, to nearest even. Parameters, statistics and
- * losses are F32.
+ * double, or F32 in a fixed tree), and a result is rounded once, to nearest even. The activations of one call
+ * have one type, except those of REORDER, TOPK and convolutions. Parameters, statistics and losses are F32;
+ * the states of an optimizer are F32 or BF16, and what a step does to its parameter is computed before they
+ * are rounded.
  *
  * A call is described once, at plan time, by an RnOpCall. Tensors are named by slot; a slot that the call
  * does not use is absent. "acc" marks outputs that a kernel adds to instead of overwriting: the caller zeroes
@@ -178,8 +180,8 @@ enum
   RN_UPSAMPLE_IN_COUNT
 };
 
-/* REORDER: dst = src in another channel block or another element type. COPY: the same bytes, between any two
- * of the memories of a device. ZERO: dst = 0. */
+/* REORDER: dst = src in another channel block or another element type (any two of F32, F16, BF16). COPY: the
+ * same bytes, between any two of the memories of a device. ZERO: dst = 0. */
 
 /*
  * Sigmoid focal loss over one level and its gradient (Lin et al. 2017, arXiv 1708.02002, eq. 5; stable form).

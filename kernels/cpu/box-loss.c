@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/planes.h"
+#include "kernels/half.h"
 #include "kernels/kernel-table.h"
 
 #include <math.h>
@@ -53,8 +54,9 @@ smooth_l1 (float e, float beta, float *slope)
   return fabsf (e) - beta / 2;
 }
 
-static double
-row_loss (const Box *b, const float *pred, int64_t n, int64_t y, float *diff)
+/* @t: type of predictions and gradient */
+static inline G_ALWAYS_INLINE double
+row_loss_of (RnDType t, const Box *b, const void *pred, int64_t n, int64_t y, void *diff)
 {
   const int64_t a_per_cell = b->args->anchors_per_cell, plane_size = b->p.h * b->p.w * b->p.b;
   int64_t anchor = b->args->anchor_offset + y * b->p.w * a_per_cell;
@@ -73,17 +75,27 @@ row_loss (const Box *b, const float *pred, int64_t n, int64_t y, float *diff)
               int64_t c = a * 4 + d, at = cell + c / b->p.b * plane_size + c % b->p.b;
               float slope = 0;
               if (matched)
-                sum += smooth_l1 (pred[at] - positive->target[d], b->args->beta, &slope);
+                sum += smooth_l1 (rn_float_get (t, pred, at) - positive->target[d], b->args->beta, &slope);
               if (diff != NULL)
-                diff[at] = slope * b->scale;
+                rn_float_set (t, diff, at, slope * b->scale);
             }
           next += matched;
         }
       /* Channels that only fill up the last block. */
       for (int64_t c = a_per_cell * 4; c < b->p.blocks * b->p.b && diff != NULL; c++)
-        diff[cell + c / b->p.b * plane_size + c % b->p.b] = 0;
+        rn_float_set (t, diff, cell + c / b->p.b * plane_size + c % b->p.b, 0);
     }
   return sum;
+}
+
+static double
+row_loss (RnDType t, const Box *b, const void *pred, int64_t n, int64_t y, void *diff)
+{
+  if (t == RN_F16)
+    return row_loss_of (RN_F16, b, pred, n, y, diff);
+  if (t == RN_BF16)
+    return row_loss_of (RN_BF16, b, pred, n, y, diff);
+  return row_loss_of (RN_F32, b, pred, n, y, diff);
 }
 
 static RnStatus
@@ -108,12 +120,13 @@ box_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const voi
     .n_positives = CLAMP (*(const int64_t *) in[RN_BOX_COUNT], 0, capacity),
     .scale = (float) (factor * *(const float *) in[RN_BOX_GRAD_SCALE]),
   };
+  const RnDType t = call->in[RN_BOX_PRED].dtype;
   const int64_t n_rows = b.p.n * b.p.h;
   double *partial = workspace; /* [n_rows] */
 
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < n_rows; row++)
-    partial[row] = row_loss (&b, in[RN_BOX_PRED], row / b.p.h, row % b.p.h, out[RN_LOSS_DIFF]);
+    partial[row] = row_loss (t, &b, in[RN_BOX_PRED], row / b.p.h, row % b.p.h, out[RN_LOSS_DIFF]);
   *(float *) out[RN_LOSS_VALUE] = (float) (rn_tree_sum (partial, n_rows) * factor);
   return RN_STATUS_OK;
 }

@@ -15,6 +15,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/planes.h"
 #include "kernels/cpu/vector-math.h"
+#include "kernels/half.h"
 #include "kernels/kernel-table.h"
 
 #include <math.h>
@@ -24,6 +25,7 @@
 typedef struct
 {
   const RnFocalArgs *args;
+  RnDType dtype; /* of logits and gradient */
   RnPlanes p;
   int64_t channels;
   const int16_t *labels; /* of the level: those of image n begin n * label_stride further */
@@ -58,19 +60,19 @@ patch_cell (const Focal *f, int64_t n, int64_t y, int64_t x, int64_t lo, int64_t
     tile->w[at + c - lo] = 0;
 }
 
+/* Elements @start .. @start + @size - 1 of row @y of an image's block whose channels begin at @first. @row:
+ * its storage. */
 static void
-load_tile (const Focal *f, const float *row, int64_t n, int64_t first, int64_t y, int64_t start, int64_t size,
+load_tile (const Focal *f, const void *row, int64_t n, int64_t first, int64_t y, int64_t start, int64_t size,
            Tile *tile)
 {
   const float negative = 1 - f->args->alpha;
   const int64_t b = f->p.b;
 
+  rn_floats_from (f->dtype, (const guint8 *) row + (gsize) start * rn_dtype_size (f->dtype), size, tile->z);
 #pragma omp simd
   for (int64_t i = 0; i < size; i++)
-    {
-      tile->z[i] = row[start + i];
-      tile->w[i] = negative;
-    }
+    tile->w[i] = negative;
   for (int64_t x = start / b; x * b < start + size; x++)
     {
       int64_t lo = MAX (x * b, start), hi = MIN ((x + 1) * b, start + size);
@@ -113,21 +115,21 @@ tile_loss_power (Tile *tile, int64_t size, float gamma, float scale)
 }
 
 static double
-row_loss (const Focal *f, const float *logits, int64_t plane, int64_t y, float scale, float *diff)
+row_loss (const Focal *f, const void *logits, int64_t plane, int64_t y, float scale, void *diff)
 {
-  const int64_t at = rn_planes_row (&f->p, plane, y), size = f->p.w * f->p.b;
-  const int64_t first = plane % f->p.blocks * f->p.b; /* channel */
+  const gsize element = rn_dtype_size (f->dtype), at = (gsize) rn_planes_row (&f->p, plane, y) * element;
+  const int64_t size = f->p.w * f->p.b, first = plane % f->p.blocks * f->p.b; /* channel */
   double sum = 0;
   Tile tile;
 
   for (int64_t start = 0; start < size; start += TILE)
     {
       int64_t n = MIN (TILE, size - start);
-      load_tile (f, logits + at, plane / f->p.blocks, first, y, start, n, &tile);
+      load_tile (f, (const guint8 *) logits + at, plane / f->p.blocks, first, y, start, n, &tile);
       sum += f->args->gamma == 2 ? tile_loss_squared (&tile, n, scale)
                                  : tile_loss_power (&tile, n, f->args->gamma, scale);
       if (diff != NULL)
-        memcpy (diff + at + start, tile.z, (gsize) n * sizeof *diff);
+        rn_floats_to (f->dtype, tile.z, n, (guint8 *) diff + at + (gsize) start * element);
     }
   return sum;
 }
@@ -147,6 +149,7 @@ focal_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const v
   const RnFocalArgs *args = &call->args.focal;
   const Focal f = {
     .args = args,
+    .dtype = call->in[RN_FOCAL_LOGITS].dtype,
     .p = rn_planes (&call->in[RN_FOCAL_LOGITS]),
     .channels = call->in[RN_FOCAL_LOGITS].dims[1],
     .labels = (const int16_t *) in[RN_FOCAL_LABELS] + args->anchor_offset,

@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/planes.h"
+#include "kernels/cpu/strips.h"
 #include "kernels/kernel-table.h"
 
 #include <math.h>
@@ -27,6 +28,7 @@
 
 typedef struct
 {
+  RnDType dtype; /* of the activations */
   RnPlanes p;
   int64_t cells, parts, stored; /* cells of a plane, parts of a plane, channels as stored */
   double *partial, *sum, *dot;  /* per channel: sum of v, and of the second quantity */
@@ -45,7 +47,7 @@ norm_bytes (const RnTensorDesc *d)
 static Norm
 norm_init (const RnTensorDesc *d, void *workspace)
 {
-  Norm n = { .p = rn_planes (d) };
+  Norm n = { .dtype = d->dtype, .p = rn_planes (d) };
   n.cells = n.p.h * n.p.w;
   n.parts = (n.cells + PART - 1) / PART;
   n.stored = n.p.blocks * n.p.b;
@@ -98,13 +100,31 @@ reduce_part (const float *src, const float *diff, int64_t n, int64_t b, const fl
     reduce_part_of (src, diff, n, b, mean, sum, dot);
 }
 
+/* The same for activations of any type. @sum holds @b sums, then @b of the second quantity. */
+static void
+reduce_cells (RnDType t, const void *src, const void *diff, int64_t at, int64_t n, int64_t b,
+              const float *mean, double *sum)
+{
+  const int64_t cells = rn_strip_cells (t, n, b), lanes = rn_strip_lanes (t, b);
+  float s[RN_STRIP], d[RN_STRIP];
+
+  for (int64_t first = 0; first < n; first += cells)
+    for (int64_t c = 0; c < b; c += lanes)
+      {
+        const int64_t here = MIN (cells, n - first), wide = MIN (lanes, b - c), start = at + first * b + c;
+        reduce_part (rn_strip_read (t, src, start, here * wide, s),
+                     rn_strip_read (t, diff, start, here * wide, d), here, wide, mean + c, sum + c,
+                     sum + b + c);
+      }
+}
+
 /*
  * n->sum[c] = sum of v, n->dot[c] = sum of v * (src - mean[c]). Products of two floats are exact in double;
  * so is, to 1e-8 of the variance for means up to 10^4 standard deviations, the difference of E v^2 and the
  * squared mean.
  */
 static void
-reduce (const Norm *n, const float *src, const float *diff)
+reduce (const Norm *n, const void *src, const void *diff)
 {
   const int64_t b = n->p.b, planes = n->p.n * n->p.blocks;
 
@@ -113,10 +133,10 @@ reduce (const Norm *n, const float *src, const float *diff)
     for (int64_t part = 0; part < n->parts; part++)
       {
         double *sum = n->partial + (plane * n->parts + part) * 2 * b;
-        const int64_t first = part * PART, at = (plane * n->cells + first) * b;
+        const int64_t first = part * PART;
         memset (sum, 0, (gsize) (2 * b) * sizeof *sum);
-        reduce_part (src + at, diff != NULL ? diff + at : NULL, MIN (PART, n->cells - first), b,
-                     n->mean + plane % n->p.blocks * b, sum, sum + b);
+        reduce_cells (n->dtype, src, diff, (plane * n->cells + first) * b, MIN (PART, n->cells - first), b,
+                      n->mean + plane % n->p.blocks * b, sum);
       }
 
   memset (n->sum, 0, (gsize) (2 * n->stored) * sizeof *n->sum);
@@ -157,18 +177,26 @@ normalise_row (const float *src, int64_t n, int64_t b, const float *mean, const 
 }
 
 static void
-normalise (const Norm *n, const float *src, gboolean relu, float *dst)
+normalise (const Norm *n, const void *src, gboolean relu, void *dst)
 {
-  const int64_t planes = n->p.n * n->p.blocks;
+  const int64_t planes = n->p.n * n->p.blocks, b = n->p.b;
+  const int64_t cells = rn_strip_cells (n->dtype, n->p.w, b), lanes = rn_strip_lanes (n->dtype, b);
 
 #pragma omp parallel for collapse(2) schedule(static)
   for (int64_t plane = 0; plane < planes; plane++)
     for (int64_t y = 0; y < n->p.h; y++)
-      {
-        const int64_t at = rn_planes_row (&n->p, plane, y), first = plane % n->p.blocks * n->p.b;
-        normalise_row (src + at, n->p.w, n->p.b, n->mean + first, n->scale + first, n->shift + first, relu,
-                       dst + at);
-      }
+      for (int64_t x = 0; x < n->p.w; x += cells)
+        for (int64_t c = 0; c < b; c += lanes)
+          {
+            float s[RN_STRIP], d[RN_STRIP];
+            const int64_t here = MIN (cells, n->p.w - x), wide = MIN (lanes, b - c), size = here * wide;
+            const int64_t at = rn_planes_row (&n->p, plane, y) + x * b + c;
+            const int64_t first = plane % n->p.blocks * b + c;
+            float *to = rn_strip_begin (n->dtype, dst, at, d);
+            normalise_row (rn_strip_read (n->dtype, src, at, size, s), here, wide, n->mean + first,
+                           n->scale + first, n->shift + first, relu, to);
+            rn_strip_write (n->dtype, to, size, dst, at);
+          }
 }
 
 static RnStatus
@@ -177,14 +205,14 @@ batch_norm_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
 {
   const RnNormArgs *args = &call->args.norm;
   const RnTensorDesc *d = &call->in[RN_NORM_SRC];
-  const float *src = in[RN_NORM_SRC], *gamma = in[RN_NORM_GAMMA], *beta = in[RN_NORM_BETA];
+  const float *gamma = in[RN_NORM_GAMMA], *beta = in[RN_NORM_BETA];
   float *saved_mean = out[RN_NORM_SAVED_MEAN], *saved_invstd = out[RN_NORM_SAVED_INVSTD];
   float *running_mean = out[RN_NORM_RUNNING_MEAN], *running_var = out[RN_NORM_RUNNING_VAR];
   const double count = (double) (d->dims[0] * d->dims[2] * d->dims[3]);
   Norm n = norm_init (d, workspace);
 
   if (args->training)
-    reduce (&n, src, NULL);
+    reduce (&n, in[RN_NORM_SRC], NULL);
   for (int64_t c = 0; c < d->dims[1]; c++)
     {
       double mean, var;
@@ -212,7 +240,7 @@ batch_norm_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
       n.scale[c] = (float) (gamma[c] / sqrt (var + args->eps));
       n.shift[c] = beta[c];
     }
-  normalise (&n, src, args->relu, out[RN_NORM_DST]);
+  normalise (&n, in[RN_NORM_SRC], args->relu, out[RN_NORM_DST]);
   return RN_STATUS_OK;
 }
 
@@ -239,18 +267,27 @@ denormalise_row (const float *src, const float *diff_dst, int64_t n, int64_t b, 
 }
 
 static void
-denormalise (const Norm *n, const float *src, const float *diff_dst, float *diff_src)
+denormalise (const Norm *n, const void *src, const void *diff_dst, void *diff_src)
 {
-  const int64_t planes = n->p.n * n->p.blocks;
+  const int64_t planes = n->p.n * n->p.blocks, b = n->p.b;
+  const int64_t cells = rn_strip_cells (n->dtype, n->p.w, b), lanes = rn_strip_lanes (n->dtype, b);
 
 #pragma omp parallel for collapse(2) schedule(static)
   for (int64_t plane = 0; plane < planes; plane++)
     for (int64_t y = 0; y < n->p.h; y++)
-      {
-        const int64_t at = rn_planes_row (&n->p, plane, y), first = plane % n->p.blocks * n->p.b;
-        denormalise_row (src + at, diff_dst + at, n->p.w, n->p.b, n->mean + first, n->scale + first,
-                         n->shift + first, n->slope + first, diff_src + at);
-      }
+      for (int64_t x = 0; x < n->p.w; x += cells)
+        for (int64_t c = 0; c < b; c += lanes)
+          {
+            float s[RN_STRIP], dy[RN_STRIP], dx[RN_STRIP];
+            const int64_t here = MIN (cells, n->p.w - x), wide = MIN (lanes, b - c), size = here * wide;
+            const int64_t at = rn_planes_row (&n->p, plane, y) + x * b + c;
+            const int64_t first = plane % n->p.blocks * b + c;
+            float *to = rn_strip_begin (n->dtype, diff_src, at, dx);
+            denormalise_row (rn_strip_read (n->dtype, src, at, size, s),
+                             rn_strip_read (n->dtype, diff_dst, at, size, dy), here, wide, n->mean + first,
+                             n->scale + first, n->shift + first, n->slope + first, to);
+            rn_strip_write (n->dtype, to, size, diff_src, at);
+          }
 }
 
 /* The formulas are those of ref/norm.c. */
@@ -260,8 +297,7 @@ batch_norm_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
 {
   const RnNormArgs *args = &call->args.norm;
   const RnTensorDesc *d = &call->in[RN_NORM_BWD_SRC];
-  const float *src = in[RN_NORM_BWD_SRC], *diff_dst = in[RN_NORM_BWD_DIFF_DST],
-              *gamma = in[RN_NORM_BWD_GAMMA];
+  const float *gamma = in[RN_NORM_BWD_GAMMA];
   const float *mean = in[RN_NORM_BWD_MEAN], *var = in[RN_NORM_BWD_VAR];
   float *diff_gamma = out[RN_NORM_BWD_DIFF_GAMMA], *diff_beta = out[RN_NORM_BWD_DIFF_BETA];
   const double count = (double) (d->dims[0] * d->dims[2] * d->dims[3]);
@@ -269,7 +305,7 @@ batch_norm_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
 
   memcpy (n.mean, mean, (gsize) d->dims[1] * sizeof *mean);
   if (args->training || diff_gamma != NULL || diff_beta != NULL)
-    reduce (&n, src, diff_dst);
+    reduce (&n, in[RN_NORM_BWD_SRC], in[RN_NORM_BWD_DIFF_DST]);
   for (int64_t c = 0; c < d->dims[1]; c++)
     {
       double invstd = args->training ? var[c] : 1 / sqrt ((double) var[c] + args->eps);
@@ -281,7 +317,7 @@ batch_norm_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
       n.shift[c] = args->training ? (float) (n.sum[c] / count) : 0;
       n.slope[c] = args->training ? (float) (n.dot[c] * invstd * invstd / count) : 0;
     }
-  denormalise (&n, src, diff_dst, out[RN_NORM_BWD_DIFF_SRC]);
+  denormalise (&n, in[RN_NORM_BWD_SRC], in[RN_NORM_BWD_DIFF_DST], out[RN_NORM_BWD_DIFF_SRC]);
   return RN_STATUS_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "kernels/cpu/planes.h"
+#include "kernels/half.h"
 #include "kernels/kernel-table.h"
 #include "kernels/topk-key.h"
 
@@ -12,25 +13,24 @@ typedef struct
 {
   const RnTopkArgs *args;
   const RnTensorDesc *logits_desc, *deltas_desc;
-  const float *logits, *deltas;
+  const void *logits, *deltas;
   int64_t n_cells, n_anchors; /* of one image */
 } Level;
 
-/* Keys of the anchors of one cell. */
-static void
-score_cell (const Level *l, int64_t n, int64_t cell, guint64 *keys)
+static inline G_ALWAYS_INLINE void
+score_cell_of (RnDType t, const Level *l, int64_t n, int64_t cell, guint64 *keys)
 {
   const RnPlanes p = rn_planes (l->logits_desc);
   const int64_t anchors = l->args->anchors_per_cell, classes = l->args->num_classes;
-  const float *block = l->logits + (n * p.blocks * l->n_cells + cell) * p.b; /* of the channel */
+  int64_t block = (n * p.blocks * l->n_cells + cell) * p.b; /* of the channel */
   int64_t in_block = 0;
 
   for (int64_t a = 0; a < anchors; a++)
     {
-      float best = block[in_block];
+      float best = rn_float_get (t, l->logits, block + in_block);
       for (int64_t k = 0; k < classes; k++)
         {
-          float value = block[in_block];
+          float value = rn_float_get (t, l->logits, block + in_block);
           best = value > best || best != best ? value : best; /* NaN only when all are */
           if (++in_block == p.b)
             {
@@ -40,6 +40,18 @@ score_cell (const Level *l, int64_t n, int64_t cell, guint64 *keys)
         }
       keys[cell * anchors + a] = rn_topk_key (best, cell * anchors + a);
     }
+}
+
+/* Keys of the anchors of one cell. */
+static void
+score_cell (const Level *l, int64_t n, int64_t cell, guint64 *keys)
+{
+  if (l->logits_desc->dtype == RN_F16)
+    score_cell_of (RN_F16, l, n, cell, keys);
+  else if (l->logits_desc->dtype == RN_BF16)
+    score_cell_of (RN_BF16, l, n, cell, keys);
+  else
+    score_cell_of (RN_F32, l, n, cell, keys);
 }
 
 /* Restores the heap below @at: each key is the smallest of its part. */
@@ -82,11 +94,12 @@ select_largest (const guint64 *keys, int64_t n, guint64 *heap, int64_t k)
 }
 
 static void
-copy_row (const RnTensorDesc *d, const float *data, int64_t n, int64_t cell, int64_t first, int64_t count,
+copy_row (const RnTensorDesc *d, const void *data, int64_t n, int64_t cell, int64_t first, int64_t count,
           float *row)
 {
   for (int64_t i = 0; i < count; i++)
-    row[i] = data[rn_desc_index (d, n, first + i, cell / d->dims[3], cell % d->dims[3])];
+    row[i] =
+        rn_float_get (d->dtype, data, rn_desc_index (d, n, first + i, cell / d->dims[3], cell % d->dims[3]));
 }
 
 static RnStatus

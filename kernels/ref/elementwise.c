@@ -4,17 +4,20 @@
  */
 #include "config.h"
 
+#include "kernels/half.h"
 #include "kernels/kernel-table.h"
 
 static RnStatus
 relu_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
           void *const *out, void *workspace)
 {
-  const float *src = in[0];
-  float *dst = out[0];
+  const RnDType t = call->out[0].dtype;
 
   for (int64_t i = 0; i < rn_desc_stored_elements (&call->out[0]); i++)
-    dst[i] = src[i] < 0 ? 0 : src[i]; /* NaN stays NaN */
+    {
+      float value = rn_float_get (t, in[0], i);
+      rn_float_set (t, out[0], i, value < 0 ? 0 : value); /* NaN stays NaN */
+    }
   return RN_STATUS_OK;
 }
 
@@ -22,11 +25,14 @@ static RnStatus
 relu_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
           void *const *out, void *workspace)
 {
-  const float *y = in[RN_RELU_BWD_Y], *a = in[RN_RELU_BWD_A], *b = in[RN_RELU_BWD_B];
-  float *dst = out[0];
+  const RnDType t = call->out[0].dtype;
+  const void *b = in[RN_RELU_BWD_B];
 
   for (int64_t i = 0; i < rn_desc_stored_elements (&call->out[0]); i++)
-    dst[i] = y[i] > 0 ? a[i] + (b != NULL ? b[i] : 0) : 0;
+    {
+      float diff = rn_float_get (t, in[RN_RELU_BWD_A], i) + (b != NULL ? rn_float_get (t, b, i) : 0);
+      rn_float_set (t, out[0], i, rn_float_get (t, in[RN_RELU_BWD_Y], i) > 0 ? diff : 0);
+    }
   return RN_STATUS_OK;
 }
 
@@ -34,13 +40,12 @@ static RnStatus
 add (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
      void *workspace)
 {
-  const float *a = in[RN_ADD_A], *b = in[RN_ADD_B];
-  float *dst = out[0];
+  const RnDType t = call->out[0].dtype;
 
   for (int64_t i = 0; i < rn_desc_stored_elements (&call->out[0]); i++)
     {
-      float sum = a[i] + b[i];
-      dst[i] = call->args.add.relu && sum < 0 ? 0 : sum;
+      float sum = rn_float_get (t, in[RN_ADD_A], i) + rn_float_get (t, in[RN_ADD_B], i);
+      rn_float_set (t, out[0], i, call->args.add.relu && sum < 0 ? 0 : sum);
     }
   return RN_STATUS_OK;
 }

@@ -1,6 +1,7 @@
 /* losses.c: the sigmoid focal loss and the box loss of one level, with their gradients. */
 #include "config.h"
 
+#include "kernels/half.h"
 #include "kernels/kernel-table.h"
 
 #include <math.h>
@@ -54,11 +55,10 @@ focal_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const v
 {
   const RnFocalArgs *args = &call->args.focal;
   const RnTensorDesc *d = &call->in[RN_FOCAL_LOGITS];
-  const float *logits = in[RN_FOCAL_LOGITS];
   const int16_t *labels = in[RN_FOCAL_LABELS];
   double scale = args->weight / (double) *(const float *) in[RN_FOCAL_AVG];
   double grad_scale = *(const float *) in[RN_FOCAL_GRAD_SCALE];
-  float *diff = out[RN_LOSS_DIFF];
+  void *diff = out[RN_LOSS_DIFF];
   double sum = 0;
 
   for (int64_t n = 0; n < d->dims[0]; n++)
@@ -73,11 +73,12 @@ focal_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const v
                 int64_t anchor = (y * d->dims[3] + x) * args->anchors_per_cell + c / args->num_classes;
                 int label = labels[n * call->in[RN_FOCAL_LABELS].dims[1] + args->anchor_offset + anchor];
                 if (label >= 0)
-                  l = focal (args, logits[at], label == c % args->num_classes);
+                  l = focal (args, rn_float_get (d->dtype, in[RN_FOCAL_LOGITS], at),
+                             label == c % args->num_classes);
               }
             sum += l.loss;
             if (diff != NULL)
-              diff[at] = (float) (l.slope * scale * grad_scale);
+              rn_float_set (d->dtype, diff, at, (float) (l.slope * scale * grad_scale));
           }
   *(float *) out[RN_LOSS_VALUE] = (float) (sum * scale);
   return RN_STATUS_OK;
@@ -107,12 +108,11 @@ box_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const voi
 {
   const RnBoxArgs *args = &call->args.box;
   const RnTensorDesc *d = &call->in[RN_BOX_PRED];
-  const float *pred = in[RN_BOX_PRED];
   int64_t capacity = call->in[RN_BOX_POSITIVES].dims[0] / (int64_t) sizeof (RnPositive);
   int64_t n_positives = CLAMP (*(const int64_t *) in[RN_BOX_COUNT], 0, capacity);
   double scale = args->weight / (double) *(const float *) in[RN_BOX_AVG];
   double grad_scale = *(const float *) in[RN_BOX_GRAD_SCALE];
-  float *diff = out[RN_LOSS_DIFF];
+  void *diff = out[RN_LOSS_DIFF];
   double sum = 0;
 
   for (int64_t n = 0; n < d->dims[0]; n++)
@@ -126,10 +126,11 @@ box_loss (RnDevice *device, const RnOpCall *call, gconstpointer state, const voi
                 c < d->dims[1] ? find_positive (in[RN_BOX_POSITIVES], n_positives, n, anchor) : NULL;
             LossAt l = { 0, 0 };
             if (positive != NULL)
-              l = smooth_l1 ((double) pred[at] - positive->target[c % 4], args->beta);
+              l = smooth_l1 ((double) rn_float_get (d->dtype, in[RN_BOX_PRED], at) - positive->target[c % 4],
+                             args->beta);
             sum += l.loss;
             if (diff != NULL)
-              diff[at] = (float) (l.slope * scale * grad_scale);
+              rn_float_set (d->dtype, diff, at, (float) (l.slope * scale * grad_scale));
           }
   *(float *) out[RN_LOSS_VALUE] = (float) (sum * scale);
   return RN_STATUS_OK;

@@ -1,8 +1,10 @@
 /*
- * move.c: ops that only move values: nearest upsampling with its gradient, and a change of the channel block.
+ * move.c: ops that only move values: nearest upsampling with its gradient, a change of the channel block or
+ * the element type, copies and zeros.
  */
 #include "config.h"
 
+#include "kernels/half.h"
 #include "kernels/kernel-table.h"
 
 #include <string.h>
@@ -25,14 +27,15 @@ upsample_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
               void *const *out, void *workspace)
 {
   const RnTensorDesc *sd = &call->in[RN_UPSAMPLE_SRC], *dd = &call->out[0];
-  const float *src = in[RN_UPSAMPLE_SRC], *addend = in[RN_UPSAMPLE_ADDEND];
-  float *dst = out[0];
+  const void *addend = in[RN_UPSAMPLE_ADDEND];
+  const RnDType t = dd->dtype;
 
   FOR_EACH (dd, n, c, y, x)
     {
       int64_t at = rn_desc_index (dd, n, c, y, x);
       int64_t sy = coarse_of (y, dd->dims[2], sd->dims[2]), sx = coarse_of (x, dd->dims[3], sd->dims[3]);
-      dst[at] = src[rn_desc_index (sd, n, c, sy, sx)] + (addend != NULL ? addend[at] : 0);
+      float value = rn_float_get (t, in[RN_UPSAMPLE_SRC], rn_desc_index (sd, n, c, sy, sx));
+      rn_float_set (t, out[0], at, value + (addend != NULL ? rn_float_get (t, addend, at) : 0));
     }
   return RN_STATUS_OK;
 }
@@ -42,19 +45,19 @@ upsample_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
               void *const *out, void *workspace)
 {
   const RnTensorDesc *fine = &call->in[RN_UPSAMPLE_SRC], *coarse = &call->out[0];
-  const float *diff_fine = in[RN_UPSAMPLE_SRC], *addend = in[RN_UPSAMPLE_ADDEND];
-  float *diff_coarse = out[0];
+  const int64_t n_coarse = rn_desc_stored_elements (coarse);
+  g_autofree float *sums = g_new0 (float, n_coarse);
 
-  if (addend == NULL)
-    memset (diff_coarse, 0, rn_desc_bytes (coarse));
-  else if (addend != diff_coarse)
-    memcpy (diff_coarse, addend, rn_desc_bytes (coarse));
+  if (in[RN_UPSAMPLE_ADDEND] != NULL)
+    rn_floats_from (coarse->dtype, in[RN_UPSAMPLE_ADDEND], n_coarse, sums);
   FOR_EACH (fine, n, c, y, x)
     {
       int64_t cy = coarse_of (y, fine->dims[2], coarse->dims[2]),
               cx = coarse_of (x, fine->dims[3], coarse->dims[3]);
-      diff_coarse[rn_desc_index (coarse, n, c, cy, cx)] += diff_fine[rn_desc_index (fine, n, c, y, x)];
+      sums[rn_desc_index (coarse, n, c, cy, cx)] +=
+          rn_float_get (fine->dtype, in[RN_UPSAMPLE_SRC], rn_desc_index (fine, n, c, y, x));
     }
+  rn_floats_to (coarse->dtype, sums, n_coarse, out[0]);
   return RN_STATUS_OK;
 }
 
@@ -63,11 +66,12 @@ reorder (RnDevice *device, const RnOpCall *call, gconstpointer state, const void
          void *workspace)
 {
   const RnTensorDesc *sd = &call->in[0], *dd = &call->out[0];
-  const float *src = in[0];
-  float *dst = out[0];
 
   FOR_EACH (dd, n, c, y, x)
-    dst[rn_desc_index (dd, n, c, y, x)] = c < dd->dims[1] ? src[rn_desc_index (sd, n, c, y, x)] : 0;
+    {
+      float value = c < dd->dims[1] ? rn_float_get (sd->dtype, in[0], rn_desc_index (sd, n, c, y, x)) : 0;
+      rn_float_set (dd->dtype, out[0], rn_desc_index (dd, n, c, y, x), value);
+    }
   return RN_STATUS_OK;
 }
 

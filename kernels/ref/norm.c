@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "kernels/half.h"
 #include "kernels/kernel-table.h"
 
 #include <math.h>
@@ -19,9 +20,10 @@ batch_norm_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
 {
   const RnNormArgs *args = &call->args.norm;
   const RnTensorDesc *d = &call->in[RN_NORM_SRC];
-  const float *src = in[RN_NORM_SRC], *gamma = in[RN_NORM_GAMMA], *beta = in[RN_NORM_BETA];
-  float *dst = out[RN_NORM_DST], *saved_mean = out[RN_NORM_SAVED_MEAN],
-        *saved_invstd = out[RN_NORM_SAVED_INVSTD];
+  const RnDType t = d->dtype;
+  const void *src = in[RN_NORM_SRC];
+  const float *gamma = in[RN_NORM_GAMMA], *beta = in[RN_NORM_BETA];
+  float *saved_mean = out[RN_NORM_SAVED_MEAN], *saved_invstd = out[RN_NORM_SAVED_INVSTD];
   float *running_mean = out[RN_NORM_RUNNING_MEAN], *running_var = out[RN_NORM_RUNNING_VAR];
   double count = (double) (d->dims[0] * d->dims[2] * d->dims[3]);
 
@@ -31,10 +33,10 @@ batch_norm_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
       if (args->training)
         {
           FOR_CHANNEL (d, n, y, x)
-            mean += src[rn_desc_index (d, n, c, y, x)];
+            mean += rn_float_get (t, src, rn_desc_index (d, n, c, y, x));
           mean /= count;
           FOR_CHANNEL (d, n, y, x)
-            var += pow (src[rn_desc_index (d, n, c, y, x)] - mean, 2);
+            var += pow (rn_float_get (t, src, rn_desc_index (d, n, c, y, x)) - mean, 2);
           var /= count;
           saved_mean[c] = (float) mean;
           saved_invstd[c] = (float) (1 / sqrt (var + args->eps));
@@ -60,13 +62,13 @@ batch_norm_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
       FOR_CHANNEL (d, n, y, x)
         {
           int64_t at = rn_desc_index (d, n, c, y, x);
-          double value = (src[at] - mean) * invstd * gamma[c] + beta[c];
-          dst[at] = (float) (args->relu && value < 0 ? 0 : value);
+          double value = (rn_float_get (t, src, at) - mean) * invstd * gamma[c] + beta[c];
+          rn_float_set (t, out[RN_NORM_DST], at, (float) (args->relu && value < 0 ? 0 : value));
         }
     }
   for (int64_t c = d->dims[1]; c < rn_desc_stored_channels (d); c++)
     FOR_CHANNEL (d, n, y, x)
-      dst[rn_desc_index (d, n, c, y, x)] = 0;
+      rn_float_set (t, out[RN_NORM_DST], rn_desc_index (d, n, c, y, x), 0);
   return RN_STATUS_OK;
 }
 
@@ -83,10 +85,11 @@ batch_norm_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
 {
   const RnNormArgs *args = &call->args.norm;
   const RnTensorDesc *d = &call->in[RN_NORM_BWD_SRC];
-  const float *src = in[RN_NORM_BWD_SRC], *diff_dst = in[RN_NORM_BWD_DIFF_DST],
-              *gamma = in[RN_NORM_BWD_GAMMA];
+  const RnDType t = d->dtype;
+  const void *src = in[RN_NORM_BWD_SRC], *diff_dst = in[RN_NORM_BWD_DIFF_DST];
+  const float *gamma = in[RN_NORM_BWD_GAMMA];
   const float *mean = in[RN_NORM_BWD_MEAN], *var = in[RN_NORM_BWD_VAR];
-  float *diff_src = out[RN_NORM_BWD_DIFF_SRC];
+  void *diff_src = out[RN_NORM_BWD_DIFF_SRC];
   float *diff_gamma = out[RN_NORM_BWD_DIFF_GAMMA], *diff_beta = out[RN_NORM_BWD_DIFF_BETA];
   double count = (double) (d->dims[0] * d->dims[2] * d->dims[3]);
 
@@ -97,16 +100,17 @@ batch_norm_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
       FOR_CHANNEL (d, n, y, x)
         {
           int64_t at = rn_desc_index (d, n, c, y, x);
-          sum += diff_dst[at];
-          dot += diff_dst[at] * (src[at] - (double) mean[c]) * invstd;
+          double diff = rn_float_get (t, diff_dst, at);
+          sum += diff;
+          dot += diff * (rn_float_get (t, src, at) - (double) mean[c]) * invstd;
         }
       FOR_CHANNEL (d, n, y, x)
         {
           int64_t at = rn_desc_index (d, n, c, y, x);
-          double centred = diff_dst[at];
+          double centred = rn_float_get (t, diff_dst, at);
           if (args->training)
-            centred -= (sum + (src[at] - (double) mean[c]) * invstd * dot) / count;
-          diff_src[at] = (float) (gamma[c] * invstd * centred);
+            centred -= (sum + (rn_float_get (t, src, at) - (double) mean[c]) * invstd * dot) / count;
+          rn_float_set (t, diff_src, at, (float) (gamma[c] * invstd * centred));
         }
       if (diff_gamma != NULL)
         diff_gamma[c] += (float) dot;
@@ -115,7 +119,7 @@ batch_norm_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, con
     }
   for (int64_t c = d->dims[1]; c < rn_desc_stored_channels (d); c++)
     FOR_CHANNEL (d, n, y, x)
-      diff_src[rn_desc_index (d, n, c, y, x)] = 0;
+      rn_float_set (t, diff_src, rn_desc_index (d, n, c, y, x), 0);
   return RN_STATUS_OK;
 }
 

@@ -1,6 +1,7 @@
 /* optim.c: the optimizers: what an update does to one parameter. */
 #include "config.h"
 
+#include "kernels/half.h"
 #include "kernels/kernel-table.h"
 
 #include <math.h>
@@ -19,7 +20,9 @@ sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *co
 {
   const RnSgdArgs *args = &call->args.sgd;
   const float *grad = in[RN_SGD_GRAD], *hyper = in[RN_SGD_HYPER];
-  float *param = out[RN_SGD_PARAM], *momentum = out[RN_SGD_MOMENTUM];
+  float *param = out[RN_SGD_PARAM];
+  void *momentum = out[RN_SGD_MOMENTUM];
+  const RnDType t = call->out[RN_SGD_MOMENTUM].dtype;
   float lr = rn_hyper_group (hyper, args->group)[RN_GROUP_LR], decay = (float) args->weight_decay;
   float mu = hyper[RN_HYPER_MOMENTUM], multiplier = hyper[RN_HYPER_GRAD_MULTIPLIER];
   gboolean first = hyper[RN_HYPER_FIRST] != 0, continues = hyper[RN_HYPER_CONTINUES] != 0;
@@ -32,9 +35,10 @@ sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *co
         g += decay * param[i];
       if (momentum != NULL)
         {
-          float before = continues ? momentum[i] : first ? 0 : mu * momentum[i];
-          momentum[i] = first && !continues ? g : before + take * g;
-          g = args->nesterov ? g + mu * momentum[i] : momentum[i];
+          float stored = rn_float_get (t, momentum, i), before = continues ? stored : first ? 0 : mu * stored;
+          float v = first && !continues ? g : before + take * g;
+          rn_float_set (t, momentum, i, v);
+          g = args->nesterov ? g + mu * v : v;
         }
       if (hyper[RN_HYPER_WAITS] == 0)
         param[i] -= lr * g;
@@ -50,8 +54,10 @@ adam (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *c
   const RnAdamArgs *args = &call->args.adam;
   const float *grad = in[RN_ADAM_GRAD], *hyper = in[RN_ADAM_HYPER];
   const float *group = rn_hyper_group (hyper, args->group);
-  float *param = out[RN_ADAM_PARAM], *exp_avg = out[RN_ADAM_EXP_AVG], *exp_avg_sq = out[RN_ADAM_EXP_AVG_SQ];
-  float *max_exp_avg_sq = out[RN_ADAM_MAX_EXP_AVG_SQ];
+  float *param = out[RN_ADAM_PARAM];
+  void *exp_avg = out[RN_ADAM_EXP_AVG], *exp_avg_sq = out[RN_ADAM_EXP_AVG_SQ];
+  void *max_exp_avg_sq = out[RN_ADAM_MAX_EXP_AVG_SQ];
+  const RnDType t = call->out[RN_ADAM_EXP_AVG].dtype;
   float decay = args->decoupled ? 0.0f : (float) args->weight_decay, shrink = rn_adam_shrink (args, group);
   gboolean first = hyper[RN_HYPER_FIRST] != 0;
 
@@ -59,13 +65,19 @@ adam (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *c
     {
       float p = param[i] * shrink;
       float g = clip (grad[i] * hyper[RN_HYPER_GRAD_MULTIPLIER], hyper[RN_HYPER_CLIP_VALUE]) + decay * p;
-      float m = (first ? 0.0f : exp_avg[i] * hyper[RN_HYPER_MOMENTUM]) + hyper[RN_HYPER_TAKE] * g;
-      float v = (first ? 0.0f : exp_avg_sq[i] * (float) args->beta2) + (float) (1 - args->beta2) * g * g;
+      float m =
+          (first ? 0.0f : rn_float_get (t, exp_avg, i) * hyper[RN_HYPER_MOMENTUM]) + hyper[RN_HYPER_TAKE] * g;
+      float v = (first ? 0.0f : rn_float_get (t, exp_avg_sq, i) * (float) args->beta2)
+                + (float) (1 - args->beta2) * g * g;
       float top = v;
-      exp_avg[i] = m;
-      exp_avg_sq[i] = v;
+      rn_float_set (t, exp_avg, i, m);
+      rn_float_set (t, exp_avg_sq, i, v);
       if (max_exp_avg_sq != NULL)
-        top = max_exp_avg_sq[i] = first || v > max_exp_avg_sq[i] ? v : max_exp_avg_sq[i];
+        {
+          float before = rn_float_get (t, max_exp_avg_sq, i);
+          top = first || v > before ? v : before;
+          rn_float_set (t, max_exp_avg_sq, i, top);
+        }
       float denominator = sqrtf (top) / hyper[RN_HYPER_BIAS2] + (float) args->eps;
       param[i] = p - group[RN_GROUP_STEP_SIZE] * m / denominator;
     }

@@ -4,9 +4,8 @@
  */
 #include "config.h"
 
+#include "kernels/half.h"
 #include "kernels/kernel-table.h"
-
-#include <string.h>
 
 /* Source row or column (axis 0, 1) of window @out at kernel position @k; -1 in the padding. */
 static int64_t
@@ -32,8 +31,6 @@ max_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
 {
   const RnPoolArgs *args = &call->args.pool;
   const RnTensorDesc *sd = &call->in[0], *dd = &call->out[RN_POOL_DST];
-  const float *src = in[0];
-  float *dst = out[RN_POOL_DST];
   guint8 *index = out[RN_POOL_INDEX];
 
   FOR_EACH_WINDOW (dd, n, c, y, x)
@@ -45,14 +42,14 @@ max_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
           int64_t sy = source_of (args, sd, 0, y, u), sx = source_of (args, sd, 1, x, v);
           if (sy < 0 || sx < 0)
             continue;
-          float value = src[rn_desc_index (sd, n, c, sy, sx)];
+          float value = rn_float_get (sd->dtype, in[0], rn_desc_index (sd, n, c, sy, sx));
           if (at < 0 || value > best || value != value) /* NaN wins, as in PyTorch */
             {
               best = value;
               at = u * args->kernel[1] + v;
             }
         }
-      dst[rn_desc_index (dd, n, c, y, x)] = best;
+      rn_float_set (dd->dtype, out[RN_POOL_DST], rn_desc_index (dd, n, c, y, x), best);
       if (index != NULL)
         index[rn_desc_index (dd, n, c, y, x)] = (guint8) at;
     }
@@ -65,19 +62,19 @@ max_pool_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
 {
   const RnPoolArgs *args = &call->args.pool;
   const RnTensorDesc *sd = &call->out[0], *dd = &call->in[RN_POOL_BWD_DIFF_DST];
-  const float *diff_dst = in[RN_POOL_BWD_DIFF_DST];
   const guint8 *index = in[RN_POOL_BWD_INDEX];
-  float *diff_src = out[0];
+  const int64_t n_sums = rn_desc_stored_elements (sd);
+  g_autofree float *sums = g_new0 (float, n_sums);
 
-  memset (diff_src, 0, rn_desc_bytes (sd));
   FOR_EACH_WINDOW (dd, n, c, y, x)
     {
       int64_t at = rn_desc_index (dd, n, c, y, x);
       int64_t sy = source_of (args, sd, 0, y, index[at] / args->kernel[1]);
       int64_t sx = source_of (args, sd, 1, x, index[at] % args->kernel[1]);
       if (sy >= 0 && sx >= 0)
-        diff_src[rn_desc_index (sd, n, c, sy, sx)] += diff_dst[at];
+        sums[rn_desc_index (sd, n, c, sy, sx)] += rn_float_get (dd->dtype, in[RN_POOL_BWD_DIFF_DST], at);
     }
+  rn_floats_to (sd->dtype, sums, n_sums, out[0]);
   return RN_STATUS_OK;
 }
 
@@ -96,8 +93,6 @@ avg_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
 {
   const RnPoolArgs *args = &call->args.pool;
   const RnTensorDesc *sd = &call->in[0], *dd = &call->out[0];
-  const float *src = in[0];
-  float *dst = out[0];
 
   FOR_EACH_WINDOW (dd, n, c, y, x)
     {
@@ -106,9 +101,10 @@ avg_pool_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
         {
           int64_t sy = source_of (args, sd, 0, y, u), sx = source_of (args, sd, 1, x, v);
           if (sy >= 0 && sx >= 0)
-            sum += src[rn_desc_index (sd, n, c, sy, sx)];
+            sum += rn_float_get (sd->dtype, in[0], rn_desc_index (sd, n, c, sy, sx));
         }
-      dst[rn_desc_index (dd, n, c, y, x)] = (float) (sum / cells_inside (args, sd, y, x));
+      rn_float_set (dd->dtype, out[0], rn_desc_index (dd, n, c, y, x),
+                    (float) (sum / cells_inside (args, sd, y, x)));
     }
   return RN_STATUS_OK;
 }
@@ -119,20 +115,21 @@ avg_pool_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const
 {
   const RnPoolArgs *args = &call->args.pool;
   const RnTensorDesc *sd = &call->out[0], *dd = &call->in[0];
-  const float *diff_dst = in[0];
-  float *diff_src = out[0];
+  const int64_t n_sums = rn_desc_stored_elements (sd);
+  g_autofree float *sums = g_new0 (float, n_sums);
 
-  memset (diff_src, 0, rn_desc_bytes (sd));
   FOR_EACH_WINDOW (dd, n, c, y, x)
     {
-      float share = diff_dst[rn_desc_index (dd, n, c, y, x)] / (float) cells_inside (args, sd, y, x);
+      float share = rn_float_get (dd->dtype, in[0], rn_desc_index (dd, n, c, y, x))
+                    / (float) cells_inside (args, sd, y, x);
       FOR_EACH_CELL (args, u, v)
         {
           int64_t sy = source_of (args, sd, 0, y, u), sx = source_of (args, sd, 1, x, v);
           if (sy >= 0 && sx >= 0)
-            diff_src[rn_desc_index (sd, n, c, sy, sx)] += share;
+            sums[rn_desc_index (sd, n, c, sy, sx)] += share;
         }
     }
+  rn_floats_to (sd->dtype, sums, n_sums, out[0]);
   return RN_STATUS_OK;
 }
 

@@ -1,6 +1,7 @@
 /* topk.c: the k anchors of a level with the largest class logit, image by image, with their rows. */
 #include "config.h"
 
+#include "kernels/half.h"
 #include "kernels/kernel-table.h"
 #include "kernels/topk-key.h"
 
@@ -10,15 +11,15 @@ typedef struct
 {
   const RnTopkArgs *args;
   const RnTensorDesc *logits_desc, *deltas_desc;
-  const float *logits, *deltas;
+  const void *logits, *deltas;
 } Level;
 
 static float
-value_of (const RnTensorDesc *d, const float *data, int64_t n, int64_t anchor, int per_anchor,
+value_of (const RnTensorDesc *d, const void *data, int64_t n, int64_t anchor, int per_anchor,
           int anchors_per_cell, int i)
 {
   int64_t cell = anchor / anchors_per_cell, c = anchor % anchors_per_cell * per_anchor + i;
-  return data[rn_desc_index (d, n, c, cell / d->dims[3], cell % d->dims[3])];
+  return rn_float_get (d->dtype, data, rn_desc_index (d, n, c, cell / d->dims[3], cell % d->dims[3]));
 }
 
 static float

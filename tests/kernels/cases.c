@@ -6,6 +6,8 @@
 
 #include "tests/kernels/cases.h"
 
+#include "kernels/half.h"
+
 #include <math.h>
 #include <runner/batch.h>
 #include <string.h>
@@ -529,6 +531,66 @@ add_maps (GArray *cases, const Map *m, int64_t cblk)
     add_pools (cases, m, cblk, &pools[p]);
 }
 
+/* ---- half precision ------------------------------------------------------------------------------------ */
+
+/* @call with all activations of type @t. */
+static RnOpCall
+with_activations (RnOpCall call, RnDType t)
+{
+  for (int i = 0; i < RN_OP_MAX_IN; i++)
+    if (RN_HAS_IN (&call, i) && call.in[i].rank == 4 && call.in[i].dtype == RN_F32)
+      call.in[i].dtype = t;
+  for (int i = 0; i < RN_OP_MAX_OUT; i++)
+    if (RN_HAS_OUT (&call, i) && call.out[i].rank == 4 && call.out[i].dtype == RN_F32)
+      call.out[i].dtype = t;
+  return call;
+}
+
+/* States in BF16, and the gradient as a convolution leaves it. */
+static RnOpCall
+with_short_states (RnOpCall call)
+{
+  for (int i = 1; i < RN_OP_MAX_OUT; i++) /* 0 is the parameter */
+    if (RN_HAS_OUT (&call, i))
+      call.out[i].dtype = RN_BF16;
+  call.in[0] = rn_desc_nchw (RN_F32, call.in[0].dims[0], 1, 1, 1, 1);
+  return call;
+}
+
+static void
+add_halves (GArray *cases)
+{
+  static const RnDType types[] = { RN_F32, RN_F16, RN_BF16 };
+  const guint n = cases->len;
+
+  for (guint i = 0; i < n; i++)
+    {
+      const Case c = g_array_index (cases, Case, i);
+      RnOpCall call = c.call;
+      gboolean is_conv = call.op <= RN_OP_CONV2D_BWD_WEIGHTS; /* test-half-conv.c */
+
+      if (call.op == RN_OP_SGD || call.op == RN_OP_ADAM)
+        {
+          call = with_short_states (call);
+          add_case (cases, &call, c.tolerance);
+        }
+      for (guint t = 1; t < G_N_ELEMENTS (types) && !is_conv; t++)
+        {
+          call = with_activations (c.call, types[t]);
+          if (call.op == RN_OP_TOPK && t == 1) /* these may differ */
+            call.in[RN_TOPK_DELTAS].dtype = RN_F32;
+          if (memcmp (&call, &c.call, sizeof call) != 0)
+            add_case (cases, &call, c.tolerance);
+        }
+      for (guint t = 0; t < 6 && call.op == RN_OP_REORDER; t++) /* and where the type changes */
+        {
+          call.in[0].dtype = types[t / 2];
+          call.out[0].dtype = types[(t / 2 + t % 2 + 1) % 3];
+          add_case (cases, &call, c.tolerance);
+        }
+    }
+}
+
 GArray *
 cases_new (void)
 {
@@ -555,5 +617,6 @@ cases_new (void)
       add_adam (cases, n);
       add_means (cases, n);
     }
+  add_halves (cases);
   return cases;
 }

@@ -8,8 +8,8 @@ typedef struct
 {
   RnOpCall call;
   /*
-   * Largest difference from the reference in units of FLT_EPSILON times the largest entry of the tensor; 0:
-   * equal bits.
+   * Largest difference from the reference in units of FLT_EPSILON times the largest entry of the tensor,
+   * before results are rounded to the type of the tensor; 0: equal bits.
    */
   double tolerance;
 } Case;

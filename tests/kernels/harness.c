@@ -109,14 +109,19 @@ label_at (int num_classes, guint seed, int64_t i)
 
 /* Gradients are up to 0.25 after their multiplier: half of the runs cut some of them. */
 static void
-fill_hyper (const RnTensorDesc *d, guint seed, float *hyper)
+fill_hyper (const RnOpCall *call, const RnTensorDesc *d, guint seed, float *hyper)
 {
+  /* A step in parts: with momentum, and not as Nesterov's. */
+  gboolean parts = call->op == RN_OP_SGD && RN_HAS_OUT (call, RN_SGD_MOMENTUM) && !call->args.sgd.nesterov;
+
   hyper[RN_HYPER_MOMENTUM] = 0.9f;
   hyper[RN_HYPER_TAKE] = 0.1f;
   hyper[RN_HYPER_BIAS2] = 0.75f;
   hyper[RN_HYPER_GRAD_MULTIPLIER] = 0.25f;
   hyper[RN_HYPER_CLIP_VALUE] = seed / 2 % 2 ? 0.125f : 0.0f;
   hyper[RN_HYPER_FIRST] = seed % 2 ? 1.0f : 0.0f;
+  hyper[RN_HYPER_CONTINUES] = parts && seed / 4 % 2 ? 1.0f : 0.0f;
+  hyper[RN_HYPER_WAITS] = parts && seed / 8 % 2 ? 1.0f : 0.0f;
   for (int64_t i = RN_HYPER_COUNT; i < d->dims[0]; i++)
     hyper[i] = 0.1f * (float) (i - RN_HYPER_COUNT + 1);
 }
@@ -144,7 +149,7 @@ fill_input (const RnOpCall *call, int slot, guint seed, void *data)
   else if (g_str_equal (name, "grad_scale"))
     *(float *) data = 0.5f;
   else if (g_str_equal (name, "hyper"))
-    fill_hyper (d, seed, data);
+    fill_hyper (call, d, seed, data);
   else if (g_str_equal (name, "momentum")) /* of a running mean */
     *(float *) data = seed % 2 ? 1.0f : 0.25f;
   else if (g_str_equal (name, "norm_type"))
