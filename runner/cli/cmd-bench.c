@@ -8,6 +8,7 @@
 #include "runner/cli/common.h"
 #include "runner/cli/json.h"
 #include "runner/cli/shape.h"
+#include "runner/fit.h"
 #include "runner/random-batch.h"
 
 #include <sys/resource.h>
@@ -106,7 +107,7 @@ static gboolean
 time_steps (RnJob *job, int warmup, int iters, Timings *t, GError **error)
 {
   RnShape shape = rn_programs_memory (job->programs).worst;
-  if (!rn_programs_reserve (job->programs, error)
+  if (!rn_job_check_fit (job, 0, error) || !rn_programs_reserve (job->programs, error)
       || !rn_param_set_init (rn_programs_params (job->programs), (guint64) job->config.seed, error))
     return FALSE;
   g_autoptr (RnBatch) batch = rn_random_batch_new (job->model, shape.n, shape.height, shape.width,
