@@ -27,6 +27,7 @@ check_PROGRAMS += \
   tests/runner/test-schedule-preview \
   tests/runner/test-step-order \
   tests/runner/test-strategies \
+  tests/runner/test-strategy-pairs \
   tests/runner/test-training \
   tests/runner/test-task-tensors \
   tests/runner/test-update \
@@ -82,7 +83,7 @@ tests_runner_test_schedule_preview_SOURCES = tests/runner/test-schedule-preview.
 tests_runner_test_schedule_preview_LDADD = $(TEST_LIBS)
 tests_runner_test_strategies_SOURCES = tests/runner/test-strategies.c $(SMALL_DETECTOR)
 tests_runner_test_strategies_LDADD = $(TEST_LIBS)
-tests_runner_test_strategy_pairs_SOURCES = tests/runner/test-strategy-pairs.c tests/small-model.h $(SMALL_DETECTOR)
+tests_runner_test_strategy_pairs_SOURCES = tests/runner/test-strategy-pairs.c $(SMALL_DETECTOR)
 tests_runner_test_strategy_pairs_LDADD = $(TEST_LIBS)
 tests_runner_test_training_SOURCES = tests/runner/test-training.c tests/small-model.h tests/tree.c tests/tree.h $(FAKE_TASK)
 tests_runner_test_training_LDADD = $(TEST_LIBS)
@@ -103,7 +104,7 @@ tests_runner_test_workflow_SOURCES = tests/runner/test-workflow.c $(FAKE_TASK)
 tests_runner_test_workflow_LDADD = $(TEST_LIBS)
 
 # Built and run by `make bench` only.
-EXTRA_PROGRAMS += tests/runner/bench-hooks tests/runner/test-strategy-pairs
+EXTRA_PROGRAMS += tests/runner/bench-hooks
 tests_runner_bench_hooks_SOURCES = tests/runner/bench-hooks.c tests/tree.c tests/tree.h $(FAKE_TASK)
 tests_runner_bench_hooks_LDADD = $(TEST_LIBS)
 
