@@ -1,4 +1,4 @@
-check_PROGRAMS += tests/kernels/test-op tests/kernels/test-kernels tests/kernels/test-gradients tests/kernels/test-math \
+check_PROGRAMS += tests/kernels/test-op tests/kernels/test-kernels tests/kernels/test-gradients tests/kernels/test-large-values tests/kernels/test-math \
   tests/kernels/test-torch tests/kernels/test-update tests/kernels/test-winograd tests/kernels/test-half-conv
 
 tests_kernels_test_op_SOURCES = tests/kernels/test-op.c
@@ -10,6 +10,9 @@ tests_kernels_test_kernels_LDADD = $(TEST_LIBS)
 
 tests_kernels_test_gradients_SOURCES = tests/kernels/test-gradients.c tests/kernels/harness.h tests/kernels/harness.c
 tests_kernels_test_gradients_LDADD = $(TEST_LIBS)
+
+tests_kernels_test_large_values_SOURCES = tests/kernels/test-large-values.c tests/kernels/harness.h tests/kernels/harness.c
+tests_kernels_test_large_values_LDADD = $(TEST_LIBS)
 
 tests_kernels_test_math_SOURCES = tests/kernels/test-math.c tests/kernels/harness.h tests/kernels/harness.c
 tests_kernels_test_math_LDADD = $(TEST_LIBS)
