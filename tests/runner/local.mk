@@ -10,6 +10,7 @@ check_PROGRAMS += \
   tests/runner/test-budget \
   tests/runner/test-checkpoints \
   tests/runner/test-ema \
+  tests/runner/test-fp16 \
   tests/runner/test-hook-calls \
   tests/runner/test-hostile-states \
   tests/runner/test-log-buffer \
@@ -50,6 +51,8 @@ tests_runner_test_checkpoints_SOURCES = tests/runner/test-checkpoints.c $(FAKE_T
 tests_runner_test_checkpoints_LDADD = $(TEST_LIBS)
 tests_runner_test_ema_SOURCES = tests/runner/test-ema.c $(FAKE_TASK) $(SMALL_DETECTOR)
 tests_runner_test_ema_LDADD = $(TEST_LIBS)
+tests_runner_test_fp16_SOURCES = tests/runner/test-fp16.c $(FAKE_TASK) $(SMALL_DETECTOR)
+tests_runner_test_fp16_LDADD = $(TEST_LIBS)
 tests_runner_test_hook_calls_SOURCES = tests/runner/test-hook-calls.c $(FAKE_TASK)
 tests_runner_test_hook_calls_LDADD = $(TEST_LIBS)
 tests_runner_test_hostile_states_SOURCES = tests/runner/test-hostile-states.c $(FAKE_TASK)
