@@ -52,6 +52,7 @@ add_layers (JsonBuilder *builder, const RnPlan *plan)
       for (int d = 0; d < layer->dst.rank; d++)
         json_builder_add_int_value (builder, layer->dst.dims[d]);
       json_builder_end_array (builder);
+      rn_json_add_string (builder, "dtype", rn_dtype_name (layer->dst.dtype));
       rn_json_add_int (builder, "macs", layer->macs);
       rn_json_add_int (builder, "output_bytes", (gint64) layer->out_bytes);
       rn_json_add_int (builder, "kept_bytes", (gint64) layer->kept_bytes);

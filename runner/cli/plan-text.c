@@ -107,7 +107,7 @@ print_strategies (const RnStrategyTable *table)
            "total: with it; saved: against the file without it; time: of a step, as a ratio to that, by "
            "prediction;\n"
            "work: convolutions done once more, in %%\n");
-  g_print ("%-22s %9s %9s %6s %6s  %-28s %s\n", "strategy", "total MiB", "saved MiB", "time", "work",
+  g_print ("%-22s %9s %9s %6s %6s  %-52s %s\n", "strategy", "total MiB", "saved MiB", "time", "work",
            "results", "line");
   for (guint i = 0; i < table->rows->len; i++)
     {
@@ -122,7 +122,7 @@ print_strategies (const RnStrategyTable *table)
         }
       print_effect (row->is_on ? &table->base : &row->prediction,
                     row->is_on ? &row->prediction : &table->base);
-      g_print ("  %-28s %s%s\n", rn_strategy_result_text (row->strategy->result), row->is_on ? "on: " : "",
+      g_print ("  %-52s %s%s\n", rn_strategy_result_text (row->strategy->result), row->is_on ? "on: " : "",
                lines);
     }
   g_print ("\n");
@@ -182,6 +182,8 @@ print_layers (const RnPlan *plan)
       g_autoptr (GString) dims = g_string_new (NULL);
       for (int d = 0; d < layer->dst.rank; d++)
         g_string_append_printf (dims, "%s%" G_GINT64_FORMAT, d ? "x" : "", layer->dst.dims[d]);
+      if (layer->dst.dtype != RN_F32)
+        g_string_append_printf (dims, ":%s", rn_dtype_name (layer->dst.dtype));
       g_print ("%-34s %-15s %-20s %9.3f %9.2f %9.2f %9.2f %9.2f %9.2f  %s\n", layer->scope, layer->op,
                dims->str, (double) layer->macs / 1e9, mib (layer->out_bytes), mib (layer->kept_bytes),
                mib (layer->recomputed_bytes), mib (layer->offloaded_bytes), mib (layer->workspace_bytes),

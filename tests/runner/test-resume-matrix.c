@@ -30,6 +30,7 @@ enum
   N_KINDS = 1 << 4,
   USES_ADAM = 1 << 4, /* some more, beside the kinds */
   IN_BACKWARD = 1 << 5,
+  BY_FP16_LINE = 1 << 6, /* with SCALES: fp16 and the plain hook of the kind */
 };
 
 static char *data;
@@ -81,7 +82,7 @@ RN_HOOK_DEFINE (stop, StopHook, .name = "StopHook", .summary = "for tests", .key
 static const char *
 optimizer_hook (int kind)
 {
-  switch (kind & (ACCUMULATES | SCALES))
+  switch (kind & (ACCUMULATES | (kind & BY_FP16_LINE ? 0 : SCALES)))
     {
     case ACCUMULATES:
       return "GradientCumulativeOptimizerHook, cumulative_iters: 4";
@@ -157,6 +158,8 @@ go (Run *run, int kind, gint64 stop_at)
     by_iter ? "evaluation={interval: 12, by_epoch: false}" : "evaluation={interval: 1}",
     kind & USES_ADAM ? "optimizer={type: AdamW, lr: 0.01, amsgrad: true}"
                      : "optimizer={type: SGD, lr: 0.05, momentum: 0.9, dampening: 0.1}",
+    kind & BY_FP16_LINE ? "fp16={opt_level: O2, loss_scale: {init_scale: 1024, growth_interval: 3}}"
+                        : "fp16=null",
     kind & IN_BACKWARD ? "memory.update=in_backward" : "memory.update=after_backward",
     kind & IN_BACKWARD ? "memory.head=depth_first" : "memory.head=all_levels",
     NULL,
@@ -352,6 +355,10 @@ main (int argc, char **argv)
                         GINT_TO_POINTER (IN_BACKWARD | ACCUMULATES | HAS_EMA), test_kind);
   g_test_add_data_func ("/resume-matrix/in-backward/adam",
                         GINT_TO_POINTER (IN_BACKWARD | USES_ADAM | BY_ITERATION), test_kind);
+  g_test_add_data_func ("/resume-matrix/fp16-line/epochs",
+                        GINT_TO_POINTER (BY_FP16_LINE | SCALES | ACCUMULATES | HAS_EMA), test_kind);
+  g_test_add_data_func ("/resume-matrix/fp16-line/iterations",
+                        GINT_TO_POINTER (BY_FP16_LINE | SCALES | ACCUMULATES | BY_ITERATION), test_kind);
   g_test_add_data_func ("/resume-matrix/adam/iterations", GINT_TO_POINTER (USES_ADAM | BY_ITERATION),
                         test_kind);
   int result = g_test_run ();
