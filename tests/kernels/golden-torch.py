@@ -65,6 +65,41 @@ def adam():
         emit(f"golden_adam_{name}", torch.cat([p] + [optimizer.state[p][s] for s in states]))
 
 
+def bf16_states():
+    """100 steps on 7 values with states that are kept in bfloat16; the arithmetic of a step is in single precision."""
+    f = lambda x: torch.tensor(x, dtype=torch.float32)
+    p, v = values(1, 0, 7), torch.zeros(7, dtype=torch.bfloat16)
+    for step in range(100):
+        g = values(2 + step, 0, 7) + f(0.01) * p
+        momentum = g if step == 0 else f(0.9) * v.float() + f(0.75) * g
+        p = p - f(0.1) * momentum
+        v = momentum.to(torch.bfloat16)
+    emit("golden_bf16_sgd", torch.cat([p, v.float()]))
+
+    p, m, v = values(1, 0, 7), torch.zeros(7, dtype=torch.bfloat16), torch.zeros(7, dtype=torch.bfloat16)
+    for step in range(100):
+        g = values(2 + step, 0, 7) + f(0.25) * p
+        exp_avg = m.float() * f(0.9) + f(1 - 0.9) * g
+        exp_avg_sq = v.float() * f(0.75) + f(1 - 0.75) * g * g
+        size, bias2 = f(0.1 / (1 - 0.9 ** (step + 1))), f((1 - 0.75 ** (step + 1)) ** 0.5)
+        p = p - size * exp_avg / (exp_avg_sq.sqrt() / bias2 + f(1e-3))
+        m, v = exp_avg.to(torch.bfloat16), exp_avg_sq.to(torch.bfloat16)
+    emit("golden_bf16_adam", torch.cat([p, m.float(), v.float()]))
+
+
+def halves():
+    """A sum, a mean of four and the gradient of a batch norm, of inputs in half precision: computed in single precision, rounded once."""
+    for name, dtype in {"f16": torch.float16, "bf16": torch.bfloat16}.items():
+        x, y = values(60, 0, 2, 3, 4, 6).to(dtype), values(60, 1, 2, 3, 4, 6).to(dtype)
+        emit(f"golden_{name}_add", F.relu(x.float() + y.float()).to(dtype))
+        emit(f"golden_{name}_avg_pool", F.avg_pool2d(x.double(), 2, 2).float().to(dtype))
+        emit(f"golden_{name}_max_pool", F.max_pool2d(x.float(), 2, 2).to(dtype))
+        layer = torch.nn.BatchNorm2d(3, eps=1e-5).double()
+        wide = x.double().requires_grad_()
+        layer(wide).backward(y.double())
+        emit(f"golden_{name}_norm_diff_src", wide.grad.float().to(dtype))
+
+
 def norms():
     """Norms of 1000 values."""
     x = values(50, 0, 1000).double()
@@ -119,5 +154,5 @@ def smooth_l1():
 
 
 print("/* golden-torch.h: made by golden-torch.py with PyTorch 1.13.1; do not edit. */\n")
-for part in (sgd, adam, norms, norm, conv, pool, smooth_l1):
+for part in (sgd, adam, bf16_states, halves, norms, norm, conv, pool, smooth_l1):
     part()

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "kernels/half.h"
 #include "tests/kernels/harness.h"
 
 #include <float.h>
@@ -23,7 +24,7 @@ put_in (RnOpCall *call, Buffers *b, int slot, int64_t n, const float *data)
 }
 
 static void
-put_out (RnOpCall *call, Buffers *b, int slot, int64_t n, float *data)
+put_out (RnOpCall *call, Buffers *b, int slot, int64_t n, void *data)
 {
   call->out[slot] = rn_desc_vector (RN_F32, n);
   call->out_present |= 1u << slot;
@@ -209,6 +210,85 @@ test_decay_of_adam (void)
       }
 }
 
+/*
+ * A hundred steps of SGD with momentum in BF16 and in F32. Storing v moves it by 2^-8 of its size at most,
+ * and the momentum takes that over: so v errs by 2^-8 V mu / (1 - mu), V the largest of both, and each step
+ * moves the parameter by lr times that at most. Without decay nothing else differs but the rounding of F32,
+ * of which 2^-8 / 1000 is far more than 100 steps make. The same holds for both averages of Adam with beta1
+ * and beta2 for mu.
+ */
+static void
+test_short_states (void)
+{
+  enum
+  {
+    N = 100,
+    STEPS = 100
+  };
+  const float mu = 0.9f, beta2 = 0.75f;
+
+  for (guint d = 0; d < G_N_ELEMENTS (devices); d++)
+    for (int is_adam = 0; is_adam < 2; is_adam++)
+      {
+        float grad[N], param[2][N], wide[2][N], stored[2][N], most[2] = { 0, 0 };
+        guint16 halves[2][N];
+        float hyper[RN_HYPER_COUNT + RN_GROUP_COUNT] = {
+          [RN_HYPER_MOMENTUM] = mu,
+          [RN_HYPER_TAKE] = 1 - mu,
+          [RN_HYPER_BIAS2] = 1,
+          [RN_HYPER_GRAD_MULTIPLIER] = 1,
+          [RN_HYPER_COUNT + RN_GROUP_LR] = 0.5f,
+          [RN_HYPER_COUNT + RN_GROUP_STEP_SIZE] = 0.5f,
+        };
+        for (int i = 0; i < N; i++)
+          param[0][i] = param[1][i] = value_at (1, 0, i);
+        for (guint step = 0; step < STEPS; step++)
+          {
+            hyper[RN_HYPER_FIRST] = step == 0;
+            for (int i = 0; i < N; i++)
+              grad[i] = value_at (2 + step, 0, i);
+            for (int half = 0; half < 2; half++)
+              {
+                RnOpCall call = { .op = is_adam ? RN_OP_ADAM : RN_OP_SGD };
+                Buffers b = { .call = &call };
+                if (is_adam)
+                  call.args.adam = (RnAdamArgs){ .beta2 = (double) beta2, .eps = 1e-3 };
+                put_in (&call, &b, 0, N, grad);
+                put_in (&call, &b, 1, G_N_ELEMENTS (hyper), hyper);
+                put_out (&call, &b, 0, N, param[half]);
+                for (int s = 0; s <= is_adam; s++)
+                  {
+                    put_out (&call, &b, 1 + s, N, half ? (void *) halves[s] : wide[s]);
+                    call.out[1 + s].dtype = half ? RN_BF16 : RN_F32;
+                  }
+                run_call (devices[d], &call, &b);
+              }
+            for (int s = 0; s <= is_adam; s++)
+              {
+                rn_floats_from (RN_BF16, halves[s], N, stored[s]);
+                for (int i = 0; i < N; i++)
+                  most[s] = fmaxf (most[s], fmaxf (fabsf (wide[s][i]), fabsf (stored[s][i])));
+              }
+          }
+        double differs = 0;
+        for (int s = 0; s <= is_adam; s++)
+          {
+            double keeps = s == 0 ? (double) mu : (double) beta2;
+            /* the last rounding is of what is compared */
+            double bound = 0x1p-8 * 1.001 * (double) most[s] * (keeps / (1 - keeps) + 1);
+            for (int i = 0; i < N; i++)
+              {
+                differs += stored[s][i] != wide[s][i];
+                g_assert_cmpfloat (fabs ((double) stored[s][i] - wide[s][i]), <=, bound);
+              }
+          }
+        g_assert_cmpfloat (differs, >, 0);
+        for (int i = 0; i < N && !is_adam; i++)
+          g_assert_cmpfloat (fabs ((double) param[0][i] - param[1][i]), <=,
+                             STEPS * 0.5 * 0x1p-8 * 1.001 * (double) (most[0] * mu / (1 - mu)));
+      }
+}
+
 static void
 test_mean (void)
 {
@@ -264,6 +344,7 @@ main (int argc, char **argv)
   g_test_add_func ("/update/clip", test_clip);
   g_test_add_func ("/update/groups", test_groups);
   g_test_add_func ("/update/decay-of-adam", test_decay_of_adam);
+  g_test_add_func ("/update/short-states", test_short_states);
   g_test_add_func ("/update/mean", test_mean);
   g_test_add_func ("/update/swap", test_swap);
   int result = g_test_run ();
