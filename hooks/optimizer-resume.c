@@ -79,7 +79,8 @@ find_obstacle (const RnOptimizerHook *self, const RnRunner *runner, const RnWind
       && !rn_runner_has_part_of_step (runner))
     return g_strdup ("memory.update: in_backward has no place for them");
   if (!self->has_loaded || loaded->n_micro == 0 || !rn_runner_is_window_open (runner))
-    return g_strdup ("the checkpoint does not have them");
+    return g_strdup (rn_runner_has_part_of_step (runner) ? "another optimizer hook began it"
+                                                         : "the checkpoint does not have them");
   if (self->windows.is_mmcv)
     return g_strdup ("compat: mmcv-1.7 does not take them up");
   if (loaded->n_iters != self->windows.n_iters)

@@ -414,7 +414,7 @@ typedef struct
 static const Refusal refusals[] = {
   { "update", { SGD, WINDOWS_OF (4), NULL }, "memory.update is after_backward and was in_backward" },
   { "window", { SGD, WINDOWS_OF (2), IN_BACKWARD, NULL }, "cumulative_iters is 2 and was 4" },
-  { "no-window", { SGD, PLAIN_HOOK, IN_BACKWARD, NULL }, "the checkpoint does not have them" },
+  { "no-window", { SGD, PLAIN_HOOK, IN_BACKWARD, NULL }, "another optimizer hook began it" },
   { "optimizer",
     { "optimizer={type: AdamW, lr: 0.01}", PLAIN_HOOK, IN_BACKWARD, NULL },
     NULL }, /* the momentum is not taken, and with it goes what is in it */
