@@ -30,30 +30,62 @@ rn_conv_copy_can_gather (const RnTensorDesc *tensor)
   return tensor->cblk <= CHUNK || tensor->cblk == tensor->dims[1];
 }
 
+/* @w cells of @b elements; they are @src_step and @dst_step cells apart. */
+static void
+convert_cells (RnDType from, const guint8 *src, int src_step, RnDType compute, RnDType to, guint8 *dst,
+               int dst_step, int64_t b, int64_t w)
+{
+  if (src_step == 1 && dst_step == 1)
+    {
+      convert (from, src, compute, to, w * b, dst);
+      return;
+    }
+  for (int64_t x = 0; x < w; x++)
+    convert (from, src + (gsize) (x * src_step * b) * rn_dtype_size (from), compute, to, b,
+             dst + (gsize) (x * dst_step * b) * rn_dtype_size (to));
+}
+
+/* Zeros in the rows of a plane of the tensor that follow row @y and that no piece has. */
+static void
+clear_between (const RnConvCopy *c, guint8 *plane, int64_t y)
+{
+  const gsize row = (gsize) (c->tensor.dims[3] * c->tensor.cblk) * rn_dtype_size (c->tensor.dtype);
+  int64_t n = MIN (c->step[0], c->tensor.dims[2] - y) - 1;
+
+  memset (plane + (gsize) (y + 1) * row, 0, (gsize) n * row);
+}
+
 /* The same block on both sides: a row of a block of channels is contiguous. */
 static void
 copy_blocks (const RnConvCopy *c, int64_t image, int64_t row, guint8 *tensor, guint8 *piece, gboolean out)
 {
   const RnTensorDesc *t = &c->tensor, *p = &c->piece;
-  const int64_t blocks = rn_desc_stored_channels (t) / t->cblk, rows = p->dims[2], n = t->dims[3] * t->cblk;
-  const gsize t_size = rn_dtype_size (t->dtype), p_size = rn_dtype_size (p->dtype);
+  const int64_t b = t->cblk, blocks = rn_desc_stored_channels (t) / b, rows = p->dims[2], w = p->dims[3];
+  const gsize t_row = (gsize) (t->dims[3] * b) * rn_dtype_size (t->dtype);
+  const gsize p_row = (gsize) (w * b) * rn_dtype_size (p->dtype);
 
 #pragma omp parallel for schedule(static)
   for (int64_t unit = 0; unit < p->dims[0] * blocks * rows; unit++)
     {
-      int64_t plane = unit / rows, y = row + unit % rows;
-      guint8 *there = piece + (gsize) (unit * n) * p_size;
+      int64_t y = (row + unit % rows) * c->step[0];
+      guint8 *plane = tensor + (gsize) ((image * blocks + unit / rows) * t->dims[2]) * t_row;
+      guint8 *there = piece + (gsize) unit * p_row;
       if (y < 0 || y >= t->dims[2])
         {
           if (!out)
-            memset (there, 0, (gsize) n * p_size);
+            memset (there, 0, p_row);
           continue;
         }
-      guint8 *here = tensor + (gsize) (((image * blocks + plane) * t->dims[2] + y) * n) * t_size;
-      if (out)
-        convert (p->dtype, there, RN_F32, t->dtype, n, here);
-      else
-        convert (t->dtype, here, c->compute, p->dtype, n, there);
+      guint8 *here = plane + (gsize) y * t_row;
+      if (!out)
+        {
+          convert_cells (t->dtype, here, c->step[1], c->compute, p->dtype, there, 1, b, w);
+          continue;
+        }
+      if (c->step[1] > 1)
+        memset (here, 0, t_row);
+      convert_cells (p->dtype, there, 1, RN_F32, t->dtype, here, c->step[1], b, w);
+      clear_between (c, plane, y);
     }
 }
 
@@ -73,20 +105,22 @@ copy_cells (const guint8 *from, gsize from_step, guint8 *to, gsize to_step, gsiz
 static void
 gather_row (const RnConvCopy *c, const guint8 *here, int64_t count, guint8 *there, gsize step)
 {
-  const int64_t w = c->tensor.dims[3], b = c->tensor.cblk;
-  const gsize t_size = rn_dtype_size (c->tensor.dtype), p_size = rn_dtype_size (c->piece.dtype);
+  const int64_t w = c->piece.dims[3], b = c->tensor.cblk;
+  const gsize t_cell = (gsize) b * rn_dtype_size (c->tensor.dtype) * (gsize) c->step[1];
+  const gsize p_size = rn_dtype_size (c->piece.dtype);
   guint8 buffer[CHUNK * sizeof (float)];
 
   if (c->tensor.dtype == c->piece.dtype && c->compute == c->tensor.dtype)
     {
-      copy_cells (here, (gsize) b * t_size, there, step, (gsize) count * p_size, w);
+      copy_cells (here, t_cell, there, step, (gsize) count * p_size, w);
       return;
     }
   const int64_t cells = CHUNK / b;
   for (int64_t x = 0; x < w; x += cells)
     {
       int64_t n = MIN (cells, w - x);
-      convert (c->tensor.dtype, here + (gsize) (x * b) * t_size, c->compute, c->piece.dtype, n * b, buffer);
+      convert_cells (c->tensor.dtype, here + (gsize) x * t_cell, c->step[1], c->compute, c->piece.dtype,
+                     buffer, 1, b, n);
       copy_cells (buffer, (gsize) b * p_size, there + (gsize) x * step, step, (gsize) count * p_size, n);
     }
 }
@@ -96,14 +130,14 @@ static void
 copy_to_cells (const RnConvCopy *c, const guint8 *tensor, int64_t image, int64_t row, guint8 *piece)
 {
   const RnTensorDesc *t = &c->tensor, *p = &c->piece;
-  const int64_t b = t->cblk, blocks = rn_desc_stored_channels (t) / b, rows = p->dims[2], w = t->dims[3];
-  const gsize t_size = rn_dtype_size (t->dtype), p_size = rn_dtype_size (p->dtype);
+  const int64_t b = t->cblk, blocks = rn_desc_stored_channels (t) / b, rows = p->dims[2], w = p->dims[3];
+  const gsize t_row = (gsize) (t->dims[3] * b) * rn_dtype_size (t->dtype), p_size = rn_dtype_size (p->dtype);
   const gsize step = (gsize) t->dims[1] * p_size;
 
 #pragma omp parallel for schedule(static)
   for (int64_t unit = 0; unit < p->dims[0] * rows; unit++)
     {
-      int64_t y = row + unit % rows;
+      int64_t y = (row + unit % rows) * c->step[0];
       guint8 *there = piece + (gsize) (unit * w) * step;
       if (y < 0 || y >= t->dims[2])
         memset (there, 0, (gsize) w * step);
@@ -111,8 +145,8 @@ copy_to_cells (const RnConvCopy *c, const guint8 *tensor, int64_t image, int64_t
         for (int64_t k = 0; k < blocks; k++)
           {
             int64_t plane = (image + unit / rows) * blocks + k;
-            gather_row (c, tensor + (gsize) ((plane * t->dims[2] + y) * w * b) * t_size,
-                        MIN (b, t->dims[1] - k * b), there + (gsize) (k * b) * p_size, step);
+            gather_row (c, tensor + (gsize) (plane * t->dims[2] + y) * t_row, MIN (b, t->dims[1] - k * b),
+                        there + (gsize) (k * b) * p_size, step);
           }
     }
 }
@@ -121,21 +155,24 @@ static void
 copy_from_cells (const RnConvCopy *c, const guint8 *piece, int64_t image, int64_t row, guint8 *tensor)
 {
   const RnTensorDesc *t = &c->tensor, *p = &c->piece;
-  const int64_t b = t->cblk, blocks = rn_desc_stored_channels (t) / b, rows = p->dims[2], w = t->dims[3];
+  const int64_t b = t->cblk, blocks = rn_desc_stored_channels (t) / b, rows = p->dims[2], w = p->dims[3];
   const gsize size = rn_dtype_size (t->dtype), step = (gsize) t->dims[1] * size;
+  const gsize t_row = (gsize) (t->dims[3] * b) * size;
 
 #pragma omp parallel for schedule(static)
   for (int64_t unit = 0; unit < p->dims[0] * rows; unit++)
     {
-      int64_t y = row + unit % rows;
+      int64_t y = (row + unit % rows) * c->step[0];
       for (int64_t k = 0; y >= 0 && y < t->dims[2] && k < blocks; k++)
         {
-          int64_t plane = (image + unit / rows) * blocks + k, count = MIN (b, t->dims[1] - k * b);
-          guint8 *here = tensor + (gsize) ((plane * t->dims[2] + y) * w * b) * size;
-          if (count < b)
-            memset (here, 0, (gsize) (w * b) * size);
+          int64_t count = MIN (b, t->dims[1] - k * b);
+          guint8 *plane = tensor + (gsize) (((image + unit / rows) * blocks + k) * t->dims[2]) * t_row;
+          guint8 *here = plane + (gsize) y * t_row;
+          if (count < b || c->step[1] > 1)
+            memset (here, 0, t_row);
           copy_cells (piece + (gsize) (unit * w) * step + (gsize) (k * b) * size, step, here,
-                      (gsize) b * size, (gsize) count * size, w);
+                      (gsize) b * size * (gsize) c->step[1], (gsize) count * size, w);
+          clear_between (c, plane, y);
         }
     }
 }

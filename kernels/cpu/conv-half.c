@@ -14,7 +14,8 @@
  * channels of a cell side by side. Without tiles oneDNN's BF16 is no faster than F32 by Winograd. Gradients
  * of weights never go to tiles: oneDNN 2.6 reads and writes in front of the buffer there.
  *
- * The gradient of a source, where stride is 1, is a forward convolution with turned weights.
+ * The gradient of a source, where stride is 1, is a forward convolution with turned weights. A 1x1
+ * convolution with a larger stride is one of stride 1 on every so manieth pixel: only these are copied.
  */
 #include "config.h"
 
@@ -39,6 +40,8 @@ typedef struct
 {
   const RnOpCall *call;
   const RnTensorDesc *src, *dst; /* as in the forward direction */
+  RnTensorDesc read;             /* what the kernel reaches of src: all of it, or the pixels that it reads */
+  int step[2], stride[2];        /* from such a pixel to the next; of a convolution of these */
   RnOnednnDirection direction;   /* of the primitive */
   gboolean turned;
   gboolean folded;
@@ -96,13 +99,13 @@ padding (const HalfCall *h, int axis)
 static const RnTensorDesc *
 cut_tensor (const HalfCall *h)
 {
-  return h->turned || h->direction == RN_ONEDNN_BWD_DATA ? h->src : h->dst;
+  return h->turned || h->direction == RN_ONEDNN_BWD_DATA ? &h->read : h->dst;
 }
 
 static const RnTensorDesc *
 other_tensor (const HalfCall *h)
 {
-  return cut_tensor (h) == h->src ? h->dst : h->src;
+  return cut_tensor (h) == h->dst ? &h->read : h->dst;
 }
 
 static Pieces
@@ -123,7 +126,7 @@ static Pieces
 strips_of_rows (const HalfCall *h, int64_t rows)
 {
   const RnConvArgs *args = &h->call->args.conv;
-  const int64_t stride = args->stride[0];
+  const int64_t stride = h->stride[0];
   Pieces p = whole_images (h, 1);
 
   p.strips = ceil_div (cut_tensor (h)->dims[2], rows);
@@ -159,9 +162,7 @@ next_pieces (const HalfCall *h, const Pieces *last, Pieces *pieces)
 {
   const int64_t n = h->src->dims[0], rows = cut_tensor (h)->dims[2];
   /* Winograd's tiles are 4 rows high. */
-  const int64_t step = h->way == HALF_WINOGRAD              ? 4
-                       : h->direction == RN_ONEDNN_BWD_DATA ? h->call->args.conv.stride[0]
-                                                            : 1;
+  const int64_t step = h->way == HALF_WINOGRAD ? 4 : h->direction == RN_ONEDNN_BWD_DATA ? h->stride[0] : 1;
 
   if (last == NULL || last->images > 1)
     {
@@ -189,8 +190,13 @@ static RnConvCopy
 copy_of (const HalfCall *h, const RnTensorDesc *tensor, int64_t images, int64_t rows, gboolean is_read)
 {
   RnDType compute = h->call->args.conv.compute;
-  RnConvCopy c = { *tensor, *tensor, is_read ? compute : tensor->dtype };
+  RnConvCopy c = { *tensor, *tensor, is_read ? compute : tensor->dtype, { 1, 1 } };
 
+  if (tensor == &h->read)
+    {
+      c.tensor = *h->src;
+      memcpy (c.step, h->step, sizeof c.step);
+    }
   c.piece.dims[0] = images;
   c.piece.dims[2] = rows;
   if (h->way == HALF_TILES)
@@ -229,7 +235,7 @@ describe (RnDevice *device, const HalfCall *h, const Pieces *pieces, RnPrepared 
     .winograd = h->way == HALF_WINOGRAD,
   };
   memcpy (conv.kernel, args->kernel, sizeof conv.kernel);
-  memcpy (conv.stride, args->stride, sizeof conv.stride);
+  memcpy (conv.stride, h->stride, sizeof conv.stride);
   memcpy (conv.dilation, args->dilation, sizeof conv.dilation);
   memcpy (conv.pad, pieces->pad, sizeof conv.pad);
   memcpy (conv.pad_end, pieces->pad_end, sizeof conv.pad_end);
@@ -297,6 +303,24 @@ half_refusal (const HalfCall *h)
   return NULL;
 }
 
+/* Fills in what follows from the call. */
+static void
+find_read (HalfCall *h)
+{
+  const RnConvArgs *args = &h->call->args.conv;
+  const gboolean pixels =
+      reach (args, 0) == 0 && reach (args, 1) == 0 && args->pad[0] == 0 && args->pad[1] == 0;
+
+  h->read = *h->src;
+  for (int i = 0; i < 2; i++)
+    {
+      h->step[i] = pixels ? args->stride[i] : 1;
+      h->stride[i] = pixels ? 1 : args->stride[i];
+      if (pixels)
+        h->read.dims[2 + i] = h->dst->dims[2 + i];
+    }
+}
+
 /* The largest pieces whose copies and whose workspace stay below their limits. */
 static RnStatus
 half_prepare (RnDevice *device, HalfCall *h, RnPrepared *prepared, const char **reason)
@@ -304,6 +328,15 @@ half_prepare (RnDevice *device, HalfCall *h, RnPrepared *prepared, const char **
   gsize limit = device->workspace_limit > 0 ? device->workspace_limit : G_MAXSIZE;
   gsize copies = copies_wanted (h);
   Pieces pieces, *last = NULL;
+
+  find_read (h);
+  if (h->direction == RN_ONEDNN_BWD_DATA && h->stride[0] == 1 && h->stride[1] == 1
+      && h->call->args.conv.pad[0] <= reach (&h->call->args.conv, 0)
+      && h->call->args.conv.pad[1] <= reach (&h->call->args.conv, 1))
+    {
+      h->turned = TRUE;
+      h->direction = RN_ONEDNN_FWD;
+    }
 
   *reason = half_refusal (h);
   if (*reason != NULL)
@@ -343,20 +376,12 @@ static RnStatus
 bwd_data_prepare (RnDevice *device, const RnOpCall *call, HalfWay way, RnPrepared *prepared,
                   const char **reason)
 {
-  const RnConvArgs *args = &call->args.conv;
   HalfCall h = { .call = call,
                  .src = &call->out[RN_CONV_BD_DIFF_SRC],
                  .dst = &call->in[RN_CONV_BD_DIFF_DST],
                  .direction = RN_ONEDNN_BWD_DATA,
                  .folded = RN_HAS_IN (call, RN_CONV_BD_GAMMA),
                  .way = way };
-
-  if (args->stride[0] == 1 && args->stride[1] == 1 && args->pad[0] <= reach (args, 0)
-      && args->pad[1] <= reach (args, 1))
-    {
-      h.turned = TRUE;
-      h.direction = RN_ONEDNN_FWD;
-    }
   return half_prepare (device, &h, prepared, reason);
 }
 
