@@ -557,9 +557,11 @@ with_short_states (RnOpCall call)
   return call;
 }
 
+/* Every case in every type with RN_TEST_LONG=1, else each in some, in turn. */
 static void
 add_halves (GArray *cases)
 {
+  const gboolean all = g_getenv ("RN_TEST_LONG") != NULL;
   static const RnDType types[] = { RN_F32, RN_F16, RN_BF16 };
   const guint n = cases->len;
 
@@ -579,14 +581,15 @@ add_halves (GArray *cases)
           call = with_activations (c.call, types[t]);
           if (call.op == RN_OP_TOPK && t == 1) /* these may differ */
             call.in[RN_TOPK_DELTAS].dtype = RN_F32;
-          if (memcmp (&call, &c.call, sizeof call) != 0)
+          if ((all || (i + t) % 5 == 0) && memcmp (&call, &c.call, sizeof call) != 0)
             add_case (cases, &call, c.tolerance);
         }
       for (guint t = 0; t < 6 && call.op == RN_OP_REORDER; t++) /* and where the type changes */
         {
           call.in[0].dtype = types[t / 2];
           call.out[0].dtype = types[(t / 2 + t % 2 + 1) % 3];
-          add_case (cases, &call, c.tolerance);
+          if (all || (i + t) % 5 == 0)
+            add_case (cases, &call, c.tolerance);
         }
     }
 }
