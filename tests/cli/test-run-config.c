@@ -4,6 +4,7 @@
 #include "runner/base/error.h"
 #include "runner/config/config.h"
 #include "runner/run-config.h"
+#include "runner/runner.h"
 
 #include <glib.h>
 #include <string.h>
@@ -127,6 +128,58 @@ test_wrong (void)
   assert_refused ("device: cuda:1\n", RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING, "--device cpu");
 }
 
+/* What a run computes in, and the optimizer hook that it gets. */
+static void
+test_fp16 (void)
+{
+  static const struct
+  {
+    const char *text, *precision, *type;
+    double scale; /* NAN: there is none in the hook's map */
+  } cases[] = {
+    { "fp16: null\n", "fp32", NULL, NAN },
+    { "fp16: {}\n", "fp32", NULL, NAN },
+    { "fp16: {loss_scale: 64}\n", "fp16 O1", "Fp16OptimizerHook", 64 },
+    { "fp16: {opt_level: O2}\noptimizer_config: {type: OptimizerHook}\n", "fp16 O2", "Fp16OptimizerHook",
+      NAN },
+    { "fp16: {loss_scale: 8}\noptimizer_config: {type: GradientCumulativeOptimizerHook, cumulative_iters: "
+      "2}\n",
+      "fp16 O1", "GradientCumulativeFp16OptimizerHook", 8 },
+    { "fp16: {loss_scale: 8}\ncustom_hooks: [{type: EmptyCacheHook}, {type: OptimizerHook}]\n", "fp16 O1",
+      "Fp16OptimizerHook", 8 },
+    { "optimizer_config: {type: Fp16OptimizerHook, loss_scale: 4}\n", "fp16 O1", "Fp16OptimizerHook", 4 },
+    { "fp16: {opt_level: O0, loss_scale: 4}\n", "fp32", "Fp16OptimizerHook", 4 },
+    { "fp16: {dtype: bf16}\noptimizer_config: {type: OptimizerHook}\n", "bf16 O1", "OptimizerHook", NAN },
+    { "fp16: {dtype: bfloat16, loss_scale: 1}\noptimizer_config: {type: MyOptimizerHook}\n", "bf16 O1",
+      "MyOptimizerHook", NAN },
+    { "fp16: {dtype: bf16}\noptimizer_config: {type: Fp16OptimizerHook}\n", "bf16 O1", "Fp16OptimizerHook",
+      1 },
+  };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (RnNode) root = load (cases[i].text);
+      g_auto (RnRunConfig) config = { 0 };
+      g_autoptr (GError) error = NULL;
+      rn_run_config_parse (root, &config, &error);
+      g_assert_no_error (error);
+      g_assert_cmpstr (rn_fp16_describe (&config.fp16), ==, cases[i].precision);
+      const RnNode *hook = rn_optimizer_hook_config (&config);
+      g_assert_true ((hook == NULL) == (cases[i].type == NULL));
+      if (hook == NULL)
+        continue;
+      g_assert_cmpstr (rn_node_as_string (rn_node_get (hook, "type")), ==, cases[i].type);
+      const RnNode *scale = rn_node_get (hook, "loss_scale");
+      g_assert_true ((scale == NULL) == !!isnan (cases[i].scale));
+      if (scale != NULL)
+        g_assert_cmpfloat (rn_node_as_float (scale), ==, cases[i].scale);
+    }
+  assert_refused ("fp16: {loss_scale: 8}\noptimizer_config: {type: MyOptimizerHook}\n", RN_CONFIG_ERROR,
+                  RN_CONFIG_ERROR_VALUE, "cannot be given");
+  assert_refused ("fp16: 3\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "needs a map");
+  assert_refused ("fp16: {dtype: int8}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "bf16");
+}
+
 /* What other programs call it, what belongs further down, and what was misspelt. */
 static void
 test_hints (void)
@@ -222,6 +275,7 @@ main (int argc, char **argv)
   g_test_add_func ("/run-config/bytes", test_bytes);
   g_test_add_func ("/run-config/defaults", test_defaults);
   g_test_add_func ("/run-config/neutral", test_neutral);
+  g_test_add_func ("/run-config/fp16", test_fp16);
   g_test_add_func ("/run-config/wrong", test_wrong);
   g_test_add_func ("/run-config/hints", test_hints);
   g_test_add_func ("/run-config/unused", test_unused);
