@@ -13,27 +13,44 @@ typedef struct
   /* 1e9 multiply-adds per second and thread: convolutions in plain loops, their weight gradients, and with
    * Winograd's transform, whose multiply-adds are counted as if they were all done. */
   double direct, weights, winograd;
+  /* How many times that in half precision: converted on the way, and where the processor multiplies it, with
+   * 1x1 and with larger windows, which use again what they load. */
+  double converted, native_1x1, native;
   double bandwidth; /* 1e9 bytes per second, all threads together */
   double link;      /* 1e9 bytes copied per second to or from host memory */
   double call;      /* seconds that a call takes however small it is */
-  double half;      /* convolutions in half precision: how many times the rate */
 } Rates;
 
-/*
- * The smallest times of tests/graph/bench-cost over RetinaNet R50, at 256x384 and 608x1024. One round is
- * noisy by more than the last digit, so there is none.
- */
-static const Rates avx512 = {
-  .direct = 100, .weights = 65, .winograd = 185, .bandwidth = 35, .link = 12, .call = 10e-6, .half = 0.95
-};
-/* 8 floats in a register and half the ports. */
-static const Rates avx2 = {
-  .direct = 19, .weights = 16, .winograd = 34, .bandwidth = 18, .link = 10, .call = 10e-6, .half = 0.9
-};
+/* The smallest times of tests/graph/bench-cost over RetinaNet R50 at 256x384 and 608x1024, two threads. */
+static const Rates avx512 = { .direct = 90,
+                              .weights = 60,
+                              .winograd = 200,
+                              .converted = 0.92,
+                              .native_1x1 = 1.9,
+                              .native = 3.3,
+                              .bandwidth = 35,
+                              .link = 12,
+                              .call = 10e-6 };
+/* Registers of half the length, slower memory; no Winograd and no products of half precision to count on. */
+static const Rates avx2 = { .direct = 19,
+                            .weights = 16,
+                            .winograd = 34,
+                            .converted = 0.9,
+                            .native_1x1 = 1,
+                            .native = 1,
+                            .bandwidth = 18,
+                            .link = 8,
+                            .call = 10e-6 };
 /* A card of the middle: its data sheet, of which convolutions reach half. */
-static const Rates cuda = {
-  .direct = 4000, .weights = 4000, .winograd = 4000, .bandwidth = 400, .link = 12, .call = 5e-6, .half = 4
-};
+static const Rates cuda = { .direct = 4000,
+                            .weights = 4000,
+                            .winograd = 4000,
+                            .converted = 4,
+                            .native_1x1 = 4,
+                            .native = 4,
+                            .bandwidth = 400,
+                            .link = 12,
+                            .call = 5e-6 };
 
 /* Plain C, for every device. */
 #define REF_RATE 0.5
@@ -66,8 +83,10 @@ conv_rate (const RnDevice *device, const Rates *rates, const RnOpCall *call, con
     rate = rates->winograd;
   else if (call->args.conv.kernel[0] > 1 && call->args.conv.stride[0] > 1)
     rate *= STRIDED_FACTOR;
-  if (rn_dtype_is_half (call->args.conv.compute))
-    rate *= rates->half;
+  if (strstr (kernel, "bf16") != NULL)
+    rate *= call->args.conv.kernel[0] == 1 ? rates->native_1x1 : rates->native;
+  else if (rn_dtype_is_half (call->args.conv.compute))
+    rate *= rates->converted;
   return rate * (is_cuda (device) ? 1 : device->n_threads);
 }
 

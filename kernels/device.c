@@ -89,6 +89,21 @@ find_kernel (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GErro
   return FALSE;
 }
 
+/* What was found before, or would be: the kernel that is taken without a limit is taken under one that it is
+ * below. */
+static const RnPrepared *
+find_known (RnDevice *device, const RnOpCall *call)
+{
+  const RnPrepared *known = rn_call_cache_find (device->calls, call, device->workspace_limit);
+
+  if (known != NULL || device->workspace_limit == 0)
+    return known;
+  known = rn_call_cache_find (device->calls, call, 0);
+  return known != NULL && !known->kernel->takes_limit && known->workspace_bytes <= device->workspace_limit
+             ? known
+             : NULL;
+}
+
 gboolean
 rn_device_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GError **error)
 {
@@ -96,7 +111,7 @@ rn_device_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared,
 
   if (device->calls == NULL)
     return find_kernel (device, call, prepared, error);
-  const RnPrepared *known = rn_call_cache_find (device->calls, call, device->workspace_limit);
+  const RnPrepared *known = find_known (device, call);
   if (known == NULL)
     {
       RnPrepared found;

@@ -31,6 +31,9 @@ struct _RnKernel
   RnOp op;
   const char *name; /* "cpu:conv2d_fwd:onednn" */
   int priority;     /* larger first; ref kernels have 0 */
+  /* Its workspace is the device's limit, however large; of others, a limit that it is below changes nothing.
+   */
+  gboolean takes_limit;
   /*
    * Describes and chooses, fills state and workspace_bytes of @prepared; creates nothing expensive.
    * RN_STATUS_UNSUPPORTED with a static *reason says that another kernel must take the call. The call has

@@ -110,7 +110,11 @@ no_run (RnDevice *device, const RnOpCall *call, gconstpointer state, const void 
 /* One for every op. */
 static const RnKernel plan_kernels[] = {
 #define RN_OP(ID, name_, args, n_in, n_out) \
-  { .op = RN_OP_##ID, .name = "cuda:" #name_ ":planned", .prepare = describe, .run = no_run },
+  { .op = RN_OP_##ID,                       \
+    .name = "cuda:" #name_ ":planned",      \
+    .takes_limit = TRUE,                    \
+    .prepare = describe,                    \
+    .run = no_run },
 #include "kernels/ops.def"
 #undef RN_OP
 };

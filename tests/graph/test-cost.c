@@ -3,6 +3,7 @@
 
 #include "graph/cost.h"
 #include "kernels/call-cache.h"
+#include "kernels/plan-device.h"
 #include "tests/graph/nets.h"
 
 /* The residual net, after the passes. */
@@ -176,6 +177,39 @@ test_call_cache_limit (void)
   g_assert_cmpuint (again.workspace_bytes, ==, prepared.workspace_bytes);
 }
 
+/* Under a limit that it is below, a kernel that is known is taken; the same one would have been found. */
+static void
+test_call_cache_below_limit (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnCallCache) cache = rn_call_cache_new ();
+  g_autoptr (RnDevice) device = rn_device_new_cpu (1, &error), anew = rn_device_new_cpu (1, &error);
+  RnOpCall call = conv_call (RN_OP_CONV2D_FWD);
+  RnPrepared prepared, known, found;
+  char *all[] = { (char *) "*", NULL };
+
+  g_assert_no_error (error);
+  device->calls = cache;
+  g_assert_true (rn_device_prepare (device, &call, &prepared, &error));
+  device->workspace_limit = anew->workspace_limit = MAX (prepared.workspace_bytes, 1);
+  g_assert_true (rn_device_prepare (anew, &call, &found, &error));
+  device->forbid = all;
+  g_assert_true (rn_device_prepare (device, &call, &known, &error));
+  g_assert_true (known.kernel == found.kernel);
+  g_assert_cmpuint (known.workspace_bytes, ==, found.workspace_bytes);
+  rn_prepared_release (&found);
+
+  /* A kernel that takes all there is does not stay below a larger limit. */
+  g_autoptr (RnCallCache) other = rn_call_cache_new ();
+  g_autoptr (RnDevice) card = rn_device_new_plan_cuda ();
+  card->calls = other;
+  g_assert_true (rn_device_prepare (card, &call, &prepared, &error));
+  g_assert_cmpuint (prepared.workspace_bytes, ==, RN_PLAN_DEVICE_WORKSPACE);
+  card->workspace_limit = 2 * RN_PLAN_DEVICE_WORKSPACE;
+  g_assert_true (rn_device_prepare (card, &call, &prepared, &error));
+  g_assert_cmpuint (prepared.workspace_bytes, ==, 2 * RN_PLAN_DEVICE_WORKSPACE);
+}
+
 /* Without offsets an arena is the bound, below which no placement can go. */
 static void
 test_bounds (void)
@@ -204,6 +238,7 @@ main (int argc, char **argv)
   g_test_add_func ("/cost/work", test_work);
   g_test_add_func ("/call-cache/same", test_call_cache);
   g_test_add_func ("/call-cache/limit", test_call_cache_limit);
+  g_test_add_func ("/call-cache/below-limit", test_call_cache_below_limit);
   g_test_add_func ("/plan/bounds", test_bounds);
   return g_test_run ();
 }
