@@ -16,25 +16,27 @@
 /* Repairs stop early when the arena is this close to the bound. */
 #define GOOD_ENOUGH 1.002
 
+/* What the inner loop needs of a buffer that has its place, side by side in memory. */
+typedef struct
+{
+  int first, last;
+  gsize offset, end;
+} Slot;
+
 typedef struct
 {
   RnBuffer *buffers;
   int n;
-  int *order;  /* the order in which buffers are placed */
-  int *placed; /* placed so far, by offset */
-  gsize *best; /* offsets of the best placement */
+  int *order;   /* the order in which buffers are placed */
+  int *next;    /* scratch of the same size */
+  Slot *placed; /* so far, by offset */
+  gsize *best;  /* offsets of the best placement */
 } Placer;
 
 static gsize
 align_up (gsize bytes)
 {
   return (bytes + RN_ARENA_ALIGNMENT - 1) / RN_ARENA_ALIGNMENT * RN_ARENA_ALIGNMENT;
-}
-
-static gboolean
-lives_overlap (const RnBuffer *a, const RnBuffer *b)
-{
-  return a->first <= b->last && b->first <= a->last;
 }
 
 /* Places buffers in @p->order; returns the arena's size. */
@@ -50,23 +52,23 @@ place_in_order (Placer *p)
       gsize best_offset = 0, best_gap = G_MAXSIZE;
       for (int k = 0; k < i; k++)
         {
-          const RnBuffer *other = &p->buffers[p->placed[k]];
-          if (!lives_overlap (b, other))
+          const Slot *other = &p->placed[k];
+          if (b->first > other->last || other->first > b->last)
             continue;
           if (other->offset >= end + need && other->offset - end < best_gap)
             {
               best_gap = other->offset - end;
               best_offset = end;
             }
-          end = MAX (end, other->offset + align_up (other->bytes));
+          end = MAX (end, other->end);
         }
       b->offset = best_gap < G_MAXSIZE ? best_offset : end;
       arena = MAX (arena, b->offset + need);
 
       int k = i;
-      for (; k > 0 && p->buffers[p->placed[k - 1]].offset > b->offset; k--)
+      for (; k > 0 && p->placed[k - 1].offset > b->offset; k--)
         p->placed[k] = p->placed[k - 1];
-      p->placed[k] = p->order[i];
+      p->placed[k] = (Slot){ b->first, b->last, b->offset, b->offset + need };
     }
   return arena;
 }
@@ -120,7 +122,7 @@ compare_lengths (gconstpointer a, gconstpointer b, gpointer user_data)
 static gboolean
 promote_top (Placer *p, gsize limit)
 {
-  int *next = p->placed; /* free between two placements */
+  int *next = p->next;
   int n_top = 0, n_rest = 0;
   gboolean changed = FALSE;
   for (int i = 0; i < p->n; i++)
@@ -174,7 +176,8 @@ rn_place_buffers (RnBuffer *buffers, int n)
     return 0;
   Placer p = { .buffers = buffers, .n = n };
   p.order = g_new (int, n);
-  p.placed = g_new (int, n);
+  p.next = g_new (int, n);
+  p.placed = g_new (Slot, n);
   p.best = g_new (gsize, n);
   gsize bound = live_bound (buffers, n);
   gsize good = (gsize) ((double) bound * GOOD_ENOUGH);
@@ -202,6 +205,7 @@ rn_place_buffers (RnBuffer *buffers, int n)
   for (int i = 0; i < n; i++)
     buffers[i].offset = p.best[i];
   g_free (p.order);
+  g_free (p.next);
   g_free (p.placed);
   g_free (p.best);
   return best;
