@@ -265,8 +265,6 @@ rn_fp16_compose (RnFp16Config *fp16, const RnNode *root, const RnNode **optimize
   const char *type = type_of (hook);
 
   *composed = NULL;
-  if (line != NULL && rn_node_size (line) == 0)
-    line = NULL;
   fp16->is_by_hook = line == NULL && is_scaled_type (type);
   fp16->level = line != NULL ? (RnAmpLevel) fp16->opt_level : fp16->is_by_hook ? RN_AMP_O1 : RN_AMP_O0;
   if (fp16->level == RN_AMP_O0)

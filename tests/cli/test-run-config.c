@@ -138,7 +138,7 @@ test_fp16 (void)
     double scale; /* NAN: there is none in the hook's map */
   } cases[] = {
     { "fp16: null\n", "fp32", NULL, NAN },
-    { "fp16: {}\n", "fp32", NULL, NAN },
+    { "fp16: {}\n", "fp16 O1", "Fp16OptimizerHook", NAN }, /* with the defaults, as in MMDetection */
     { "fp16: {loss_scale: 64}\n", "fp16 O1", "Fp16OptimizerHook", 64 },
     { "fp16: {opt_level: O2}\noptimizer_config: {type: OptimizerHook}\n", "fp16 O2", "Fp16OptimizerHook",
       NAN },
