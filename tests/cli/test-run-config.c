@@ -125,7 +125,16 @@ test_wrong (void)
   assert_refused ("workflow: [[train]]\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "[train, 1]");
   assert_refused ("device: gpu\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "no device \"gpu\"");
   assert_refused ("device: cuda:x\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "no device \"cuda:x\"");
-  assert_refused ("device: cuda:1\n", RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING, "--device cpu");
+
+  /* It can be planned for; nothing else can be done with it. */
+  g_autoptr (RnNode) root = load ("device: cuda:1\n");
+  g_auto (RnRunConfig) config = { 0 };
+  g_autoptr (GError) error = NULL;
+  rn_run_config_parse (root, &config, &error);
+  g_assert_no_error (error);
+  g_assert_false (rn_run_config_need_device (root, &config, &error));
+  g_assert_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING);
+  g_assert_nonnull (strstr (error->message, "--device cpu"));
 }
 
 /* What a run computes in, and the optimizer hook that it gets. */
