@@ -143,17 +143,20 @@ run (RnJob *job, int rounds)
   RnProgram *program = rn_programs_prepare (programs, shape, &error);
   g_assert_no_error (error);
 
-  g_autofree double *step = new_times (program->plan), *update = new_times (programs->update_plan);
+  g_autofree double *step = new_times (program->plan),
+                    *update = programs->update_plan != NULL ? new_times (programs->update_plan) : NULL;
   for (int round = 0; round < rounds + 1; round++)
     {
       rn_programs_copy_batch (programs, program, batch, 1, &error);
       g_assert_no_error (error);
       time_ops (program->executor, program->plan, step);
-      time_ops (programs->update, programs->update_plan, update);
+      if (update != NULL)
+        time_ops (programs->update, programs->update_plan, update);
     }
   gboolean each = g_getenv ("EACH") != NULL;
   report (program->plan, step, each);
-  report (programs->update_plan, update, each);
+  if (update != NULL)
+    report (programs->update_plan, update, each);
 }
 
 int
