@@ -351,11 +351,14 @@ half_prepare (RnDevice *device, HalfCall *h, RnPrepared *prepared, const char **
       RnStatus status = describe (device, h, &pieces, prepared, reason);
       if (status != RN_STATUS_OK)
         return status;
-      if (prepared->workspace_bytes <= limit)
+      gboolean is_slow = h->way == HALF_TILES && strstr (prepared->detail, "amx") == NULL;
+      if (prepared->workspace_bytes <= limit && !is_slow)
         return RN_STATUS_OK;
       half_release (prepared->state);
       prepared->state = NULL;
-      *reason = "needs too much workspace";
+      *reason = is_slow ? "oneDNN would do without the tiles" : "needs too much workspace";
+      if (is_slow)
+        break;
     }
   return RN_STATUS_UNSUPPORTED;
 }
