@@ -88,6 +88,8 @@ librunner_internal_la_SOURCES += \
 librunner_internal_la_SOURCES += \
   runner/draw/chart.h \
   runner/draw/axis.c runner/draw/axis.h \
+  runner/draw/bars.c \
+  runner/draw/bars.h \
   runner/draw/chart.c \
   runner/draw/color.c \
   runner/draw/picture.c \

@@ -131,3 +131,59 @@ rn_programs_trim (RnPrograms *p)
   return trim_arena (p, RN_SPACE_DEVICE, MAX (last->plan->arena_bytes, update))
          + trim_arena (p, RN_SPACE_HOST, last->plan->host_arena_bytes);
 }
+
+/* ---- how far programs write ---- */
+
+#define MARK 0xa5
+#define PIECE (1 << 16) /* bytes that are looked at at a time */
+
+static gboolean
+marks_error (RnStatus status, GError **error)
+{
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "looking at the arena failed: %s",
+               rn_status_name (status));
+  return FALSE;
+}
+
+gboolean
+rn_programs_set_marks (RnPrograms *p, GError **error)
+{
+  RnStatus status = p->device->vtbl->fill (p->device, p->arenas.memory[RN_SPACE_DEVICE], MARK,
+                                           p->arenas.bytes[RN_SPACE_DEVICE]);
+
+  if (status != RN_STATUS_OK)
+    return marks_error (status, error);
+  if (p->arenas.memory[RN_SPACE_HOST] != NULL)
+    memset (p->arenas.memory[RN_SPACE_HOST], MARK, p->arenas.bytes[RN_SPACE_HOST]);
+  return TRUE;
+}
+
+/* Bytes of @piece up to the last that is no mark. */
+static gsize
+marked_end (const guint8 *piece, gsize bytes)
+{
+  while (bytes > 0 && piece[bytes - 1] == MARK)
+    bytes--;
+  return bytes;
+}
+
+gboolean
+rn_programs_find_marks (RnPrograms *p, gsize highest[RN_N_SPACES], GError **error)
+{
+  g_autofree guint8 *piece = g_malloc (PIECE);
+  const guint8 *arena = p->arenas.memory[RN_SPACE_DEVICE], *host = p->arenas.memory[RN_SPACE_HOST];
+  gsize end = p->arenas.bytes[RN_SPACE_DEVICE], written = 0;
+
+  for (; end > 0 && written == 0; end -= MIN (end, PIECE))
+    {
+      gsize bytes = MIN (end, PIECE);
+      RnStatus status = p->device->vtbl->copy_out (p->device, piece, arena + end - bytes, bytes);
+      if (status != RN_STATUS_OK)
+        return marks_error (status, error);
+      if ((written = marked_end (piece, bytes)) > 0)
+        written += end - bytes;
+    }
+  highest[RN_SPACE_DEVICE] = written;
+  highest[RN_SPACE_HOST] = host != NULL ? marked_end (host, p->arenas.bytes[RN_SPACE_HOST]) : 0;
+  return TRUE;
+}

@@ -186,6 +186,14 @@ gboolean rn_programs_infer (RnPrograms *programs, const RnBatch *batch, GArray *
 gsize rn_programs_highest_byte (RnPrograms *programs);
 gsize rn_programs_highest_host_byte (RnPrograms *programs); /* likewise, of the host's arena */
 
+/*
+ * The same without options.check, at no cost per op: marks fill the reserved arenas before the first program,
+ * and are looked for from the end afterwards. @highest: (out): by RnSpace. A program that writes a mark's
+ * value last makes it a few bytes less.
+ */
+gboolean rn_programs_set_marks (RnPrograms *programs, GError **error);
+gboolean rn_programs_find_marks (RnPrograms *programs, gsize highest[RN_N_SPACES], GError **error);
+
 G_END_DECLS
 
 #endif

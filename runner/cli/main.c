@@ -26,7 +26,7 @@ static const Command commands[] = {
   { "report", NULL, "losses, scores, time and memory of runs as a picture", rn_cmd_report },
   { "schedule", NULL, "learning rate and momentum of a run before it runs", rn_cmd_schedule },
   { "plan", NULL, "the memory of a run, to the byte, before it runs", rn_cmd_plan },
-  { "bench", NULL, "time the step on random data", rn_cmd_bench },
+  { "bench", NULL, "what memory strategies cost and save, measured on random data", rn_cmd_bench },
   { "config", NULL, "the configuration with bases and changes resolved, and where each value comes from",
     rn_cmd_config },
   { "convert", NULL, "weights to and from PyTorch's files", rn_cmd_convert },

@@ -1,11 +1,12 @@
 tests_program = tests/cli/program.c tests/cli/program.h tests/tree.c tests/tree.h
 
 check_PROGRAMS += \
-  tests/cli/test-browse tests/cli/test-configs tests/cli/test-eval tests/cli/test-infer tests/cli/test-kill tests/cli/test-messages tests/cli/test-pipeline tests/cli/test-plan tests/cli/test-program tests/cli/test-run-config \
+  tests/cli/test-bench tests/cli/test-browse tests/cli/test-configs tests/cli/test-eval tests/cli/test-infer tests/cli/test-kill tests/cli/test-messages tests/cli/test-pipeline tests/cli/test-plan tests/cli/test-program tests/cli/test-run-config \
   tests/cli/test-schedule \
   tests/cli/test-strategies \
   tests/cli/test-weights
 
+tests_cli_test_bench_SOURCES = tests/cli/test-bench.c tests/small-model.h $(tests_program)
 tests_cli_test_browse_SOURCES = tests/cli/test-browse.c $(tests_program)
 tests_cli_test_configs_SOURCES = tests/cli/test-configs.c
 tests_cli_test_eval_SOURCES = tests/cli/test-eval.c $(tests_program)

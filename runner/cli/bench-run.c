@@ -1,0 +1,267 @@
+/* bench-run.c: the steps of a training, without its data, hooks and weights. */
+#include "config.h"
+
+#include "runner/cli/bench-run.h"
+
+#include "graph/cost.h"
+#include "runner/auto-scale-lr.h"
+#include "runner/cli/json.h"
+#include "runner/fit.h"
+#include "runner/process-memory.h"
+#include "runner/random-batch.h"
+
+#include <math.h>
+
+#define BOXES_PER_IMAGE 12
+/* Small enough that random weights do not run away, large enough that the update is real work. */
+#define BENCH_LR 1e-5
+/* MMCV's default; of fp16 only, as there. */
+#define LOSS_SCALE 512.0
+
+const char *const rn_bench_phase_names[RN_BENCH_N_PHASES] = { "forward", "backward", "update" };
+
+/* What all steps share. */
+typedef struct
+{
+  RnPrograms *programs;
+  const RnBatch *batch;
+  double *lrs;       /* [groups] */
+  double loss_scale; /* 1 without one */
+  int window;        /* iterations of a step */
+  gint64 n_steps;
+} Steps;
+
+static void
+steps_clear (Steps *steps)
+{
+  g_free (steps->lrs);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Steps, steps_clear)
+
+static int
+compare_doubles (gconstpointer a, gconstpointer b)
+{
+  double x = *(const double *) a, y = *(const double *) b;
+  return x < y ? -1 : x > y;
+}
+
+static double
+median (GArray *values)
+{
+  g_array_sort (values, compare_doubles);
+  guint n = values->len;
+  return (g_array_index (values, double, (n - 1) / 2) + g_array_index (values, double, n / 2)) / 2;
+}
+
+static double
+seconds (void)
+{
+  return (double) g_get_monotonic_time () / G_USEC_PER_SEC;
+}
+
+/* The optimizer's part; an overflow in half precision costs the step, as in training. */
+static gboolean
+update_after (const Steps *steps, const RnUpdate *update, GError **error)
+{
+  double norm, max_abs;
+
+  return rn_programs_grad_stats (steps->programs, 2, &norm, &max_abs, error)
+         && (!isfinite (max_abs) || rn_programs_update (steps->programs, update, error));
+}
+
+/* Iteration @index of a step, which adds to the time of each phase. An update in backward has none of its
+ * own. */
+static gboolean
+run_iteration (const Steps *steps, int index, double phases[RN_BENCH_N_PHASES], GError **error)
+{
+  gboolean in_backward = rn_programs_updates_in_backward (steps->programs);
+  gboolean is_last = index + 1 == steps->window;
+  RnUpdate update = { .lrs = steps->lrs,
+                      .momentum = 0.9,
+                      .grad_multiplier = 1 / steps->loss_scale,
+                      .n_steps = steps->n_steps,
+                      .continues = in_backward && index > 0,
+                      .waits = in_backward && !is_last };
+  double t0 = seconds ();
+  if ((index == 0 && !rn_programs_zero_grads (steps->programs, error))
+      || !rn_programs_forward (steps->programs, steps->batch, RN_MODE_TRAIN,
+                               (float) (steps->loss_scale / steps->window), error))
+    return FALSE;
+  double t1 = seconds ();
+  if (!(in_backward ? rn_programs_backward_update (steps->programs, &update, error)
+                    : rn_programs_backward (steps->programs, error)))
+    return FALSE;
+  double t2 = seconds ();
+  if (!in_backward && is_last && !update_after (steps, &update, error))
+    return FALSE;
+  double t3 = seconds ();
+  phases[RN_BENCH_FORWARD] += t1 - t0;
+  phases[RN_BENCH_BACKWARD] += t2 - t1;
+  phases[RN_BENCH_UPDATE] += t3 - t2;
+  return TRUE;
+}
+
+/* One step of the optimizer. */
+static gboolean
+run_step (Steps *steps, double phases[RN_BENCH_N_PHASES], double *first_loss, GError **error)
+{
+  for (int i = 0; i < steps->window; i++)
+    {
+      if (!run_iteration (steps, i, phases, error))
+        return FALSE;
+      if (i == 0)
+        *first_loss = (double) rn_programs_loss (steps->programs, "loss");
+    }
+  for (int k = 0; k < RN_BENCH_N_PHASES; k++)
+    phases[k] /= steps->window;
+  steps->n_steps++;
+  return TRUE;
+}
+
+static gboolean
+run_steps (Steps *steps, const RnBenchOptions *options, RnBenchResult *result, GError **error)
+{
+  int n_warmup = (options->warmup + steps->window - 1) / steps->window;
+  int n_steps = (options->iters + steps->window - 1) / steps->window;
+  g_autoptr (GArray) total = g_array_new (FALSE, FALSE, sizeof (double));
+  g_autoptr (GPtrArray) of_phase = g_ptr_array_new_with_free_func ((GDestroyNotify) g_array_unref);
+
+  for (int k = 0; k < RN_BENCH_N_PHASES; k++)
+    g_ptr_array_add (of_phase, g_array_new (FALSE, FALSE, sizeof (double)));
+  for (int i = 0; i < n_warmup + n_steps; i++)
+    {
+      double phases[RN_BENCH_N_PHASES] = { 0 }, sum = 0, first_loss = 0;
+      if (!run_step (steps, phases, &first_loss, error))
+        return FALSE;
+      if (i == 0)
+        result->first_loss = first_loss;
+      rn_job_show_progress (i + 1, n_warmup + n_steps, (gpointer) "step");
+      for (int k = 0; k < RN_BENCH_N_PHASES; k++)
+        sum += phases[k];
+      if (i < n_warmup)
+        continue;
+      g_array_append_val (total, sum);
+      for (int k = 0; k < RN_BENCH_N_PHASES; k++)
+        g_array_append_val ((GArray *) of_phase->pdata[k], phases[k]);
+    }
+  result->iters = (gint64) n_steps * steps->window;
+  result->loss = (double) rn_programs_loss (steps->programs, "loss");
+  result->seconds = median (total);
+  for (int k = 0; k < RN_BENCH_N_PHASES; k++)
+    result->phases[k] = median (of_phase->pdata[k]);
+  return TRUE;
+}
+
+static gboolean
+measure_memory (RnJob *job, gboolean check, RnBenchResult *result, GError **error)
+{
+  RnMemory m = rn_programs_memory (job->programs);
+  const RnPlan *plan = rn_programs_get_plan (job->programs, m.worst, error);
+  gsize highest[RN_N_SPACES] = { rn_programs_highest_byte (job->programs),
+                                 rn_programs_highest_host_byte (job->programs) };
+  guint64 current, peak;
+
+  if (plan == NULL || (!check && !rn_programs_find_marks (job->programs, highest, error)))
+    return FALSE;
+  RnPlanWork work = rn_cost_work (plan);
+  rn_process_memory (&current, &peak);
+  result->planned_bytes = (gint64) m.total_bytes;
+  result->arena_bytes = (gint64) m.arena_bytes;
+  result->host_bytes = (gint64) m.host_bytes;
+  result->highest_arena_byte = (gint64) highest[RN_SPACE_DEVICE];
+  result->highest_host_byte = (gint64) highest[RN_SPACE_HOST];
+  result->measured_bytes = (gint64) (m.total_bytes - m.arena_bytes + highest[RN_SPACE_DEVICE]);
+  result->peak_resident_bytes = (gint64) peak;
+  result->step_macs = work.step;
+  result->recompute_macs = work.recompute;
+  return TRUE;
+}
+
+gboolean
+rn_bench_run (RnJob *job, const RnBenchOptions *options, RnBenchResult *result, GError **error)
+{
+  RnShape shape = rn_programs_memory (job->programs).worst;
+  const double *lr_mults;
+
+  *result = (RnBenchResult){ 0 };
+  if (!rn_job_check_fit (job, 0, error) || !rn_programs_reserve (job->programs, error)
+      || !rn_param_set_init (rn_programs_params (job->programs), (guint64) job->config.seed, error)
+      || !rn_programs_set_marks (job->programs, error))
+    return FALSE;
+  g_autoptr (RnBatch) batch = rn_random_batch_new (job->model, shape.n, shape.height, shape.width,
+                                                   BOXES_PER_IMAGE, (guint64) job->config.seed, error);
+  if (batch == NULL)
+    return FALSE;
+  guint n_groups = rn_programs_groups (job->programs, &lr_mults);
+  g_auto (Steps) steps = { .programs = job->programs,
+                           .batch = batch,
+                           .lrs = g_new (double, n_groups),
+                           .loss_scale = job->config.fp16.dtype == RN_F16 ? LOSS_SCALE : 1,
+                           .window = (int) rn_iters_of_step (&job->config) };
+  for (guint i = 0; i < n_groups; i++)
+    steps.lrs[i] = BENCH_LR * lr_mults[i];
+  return run_steps (&steps, options, result, error) && measure_memory (job, options->check, result, error);
+}
+
+/* ---- as JSON ---- */
+
+#define INT(member_)                                  \
+  {                                                   \
+    #member_, G_STRUCT_OFFSET(RnBenchResult, member_) \
+  }
+static const struct
+{
+  const char *name;
+  gsize offset;
+} int_members[] = { INT (iters),          INT (planned_bytes),       INT (arena_bytes),
+                    INT (host_bytes),     INT (highest_arena_byte),  INT (highest_host_byte),
+                    INT (measured_bytes), INT (peak_resident_bytes), INT (step_macs),
+                    INT (recompute_macs) };
+#undef INT
+
+void
+rn_bench_result_add (const RnBenchResult *result, JsonBuilder *builder)
+{
+  rn_json_add_float (builder, "seconds_per_iter", result->seconds);
+  json_builder_set_member_name (builder, "phases");
+  json_builder_begin_object (builder);
+  for (int k = 0; k < RN_BENCH_N_PHASES; k++)
+    rn_json_add_float (builder, rn_bench_phase_names[k], result->phases[k]);
+  json_builder_end_object (builder);
+  for (gsize i = 0; i < G_N_ELEMENTS (int_members); i++)
+    rn_json_add_int (builder, int_members[i].name, G_STRUCT_MEMBER (gint64, result, int_members[i].offset));
+  rn_json_add_float (builder, "first_loss", result->first_loss);
+  rn_json_add_float (builder, "loss", result->loss);
+}
+
+/* A loss that is not finite was written as null. */
+static double
+read_float (JsonObject *object, const char *name)
+{
+  return json_object_get_null_member (object, name) ? (double) NAN
+                                                    : json_object_get_double_member (object, name);
+}
+
+gboolean
+rn_bench_result_read (RnBenchResult *result, JsonObject *object)
+{
+  static const char *const floats[] = { "seconds_per_iter", "phases", "first_loss", "loss" };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (floats); i++)
+    if (!json_object_has_member (object, floats[i]))
+      return FALSE;
+  for (gsize i = 0; i < G_N_ELEMENTS (int_members); i++)
+    {
+      if (!json_object_has_member (object, int_members[i].name))
+        return FALSE;
+      G_STRUCT_MEMBER (gint64, result, int_members[i].offset) =
+          json_object_get_int_member (object, int_members[i].name);
+    }
+  JsonObject *phases = json_object_get_object_member (object, "phases");
+  for (int k = 0; k < RN_BENCH_N_PHASES; k++)
+    result->phases[k] = read_float (phases, rn_bench_phase_names[k]);
+  result->seconds = read_float (object, "seconds_per_iter");
+  result->first_loss = read_float (object, "first_loss");
+  result->loss = read_float (object, "loss");
+  return TRUE;
+}
