@@ -94,7 +94,7 @@ librunner_internal_la_SOURCES += \
   runner/draw/color.c \
   runner/draw/picture.c \
   runner/draw/picture.h \
-  runner/draw/surface.c runner/draw/surface.h \
+  runner/draw/surface.c runner/draw/surface.h runner/draw/timeline.c runner/draw/timeline.h \
   runner/draw/show.c \
   runner/draw/show.h
 librunner_internal_la_SOURCES += \

@@ -34,7 +34,7 @@ print_passes (RnJob *job, GError **error)
 
 typedef struct
 {
-  char *shape, *batch, *budget;
+  char *shape, *batch, *budget, *png;
   gboolean json, passes;
 } PlanOptions;
 
@@ -44,6 +44,7 @@ plan_options_clear (PlanOptions *options)
   g_free (options->shape);
   g_free (options->batch);
   g_free (options->budget);
+  g_free (options->png);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PlanOptions, plan_options_clear)
 
@@ -121,7 +122,8 @@ read_batch (const PlanOptions *plan, int *batch, GError **error)
 }
 
 static gboolean
-print_report (RnJob *job, const RnLargestBatch *largest, gboolean json, GError **error)
+print_report (RnJob *job, const RnOptions *cli, const PlanOptions *options, const RnLargestBatch *largest,
+              GError **error)
 {
   g_autoptr (RnPredictor) predictor = rn_predictor_new (job, job->shapes);
   g_autoptr (RnStrategyTable) strategies = rn_strategy_table_new (predictor, job->root, error);
@@ -130,11 +132,14 @@ print_report (RnJob *job, const RnLargestBatch *largest, gboolean json, GError *
   if (strategies == NULL || plan == NULL)
     return FALSE;
   const RnPlanReport report = { job, plan, strategies, largest };
-  if (json)
+  if (options->json)
     rn_plan_print_json (&report);
   else
     rn_plan_print_text (&report);
-  return TRUE;
+  if (options->png == NULL)
+    return TRUE;
+  g_autofree char *name = g_path_get_basename (cli->config_path);
+  return rn_plan_write_png (&report, name, options->png, error);
 }
 
 int
@@ -152,6 +157,8 @@ rn_cmd_plan (int argc, char **argv)
       "As memory.budget: a size, such as 700MiB, or auto: choose strategies for the shortest step within it",
       "SIZE" },
     { "json", 0, 0, G_OPTION_ARG_NONE, &plan.json, "Print JSON", NULL },
+    { "png", 0, 0, G_OPTION_ARG_FILENAME, &plan.png, "Draw the bytes that are alive over the ops of the step",
+      "FILE.png" },
     { "passes", 0, 0, G_OPTION_ARG_NONE, &plan.passes, "Print the graph after every pass instead", NULL },
     { NULL },
   };
@@ -162,7 +169,7 @@ rn_cmd_plan (int argc, char **argv)
                 "  runner plan configs/retinanet_voc.yaml --shape 608x1024 --budget 700MiB\n"
                 "  runner plan configs/retinanet_voc.yaml --shape 608x1024 --budget 2GiB --batch auto\n"
                 "  runner plan configs/retinanet_voc.yaml --shape 608x1024 --batch 1 --threads 2 --json\n"
-                "  runner plan configs/retinanet_shapes.yaml\n",
+                "  runner plan configs/retinanet_shapes.yaml --png timeline.png\n",
     .groups = RN_OPTIONS_CONFIG | RN_OPTIONS_RUN,
     .entries = entries,
   };
@@ -180,6 +187,6 @@ rn_cmd_plan (int argc, char **argv)
   rn_cli_note_weights (job->root);
   gboolean done = plan.passes
                       ? print_passes (job, &error)
-                      : print_report (job, wants_largest (&plan) ? &largest : NULL, plan.json, &error);
+                      : print_report (job, &options, &plan, wants_largest (&plan) ? &largest : NULL, &error);
   return done ? 0 : rn_cli_fail (error);
 }

@@ -94,6 +94,9 @@ typedef struct
 
 void rn_plan_print_text (const RnPlanReport *report);
 void rn_plan_print_json (const RnPlanReport *report);
+/* The timeline: live bytes over the ops of the step. @config_name: for its title. G_FILE_ERROR. */
+gboolean rn_plan_write_png (const RnPlanReport *report, const char *config_name, const char *path,
+                            GError **error);
 
 G_END_DECLS
 

@@ -5,6 +5,7 @@
 #include "tests/cli/program.h"
 #include "tests/small-model.h"
 
+#include <glib/gstdio.h>
 #include <json-glib/json-glib.h>
 #include <string.h>
 
@@ -332,6 +333,29 @@ test_text (Fixture *f, gconstpointer user_data)
 
 #define ADD(path, function) g_test_add (path, Fixture, NULL, set_up, function, tear_down)
 
+/* The picture is there, or an error is. */
+static void
+test_png (Fixture *f, gconstpointer user_data)
+{
+  g_autofree char *dir = g_dir_make_tmp ("rn-plan-XXXXXX", NULL);
+  g_autofree char *png = g_build_filename (dir, "timeline.png", NULL);
+  g_autofree char *missing = g_build_filename (dir, "missing", "timeline.png", NULL);
+  g_autofree char *data = NULL;
+  gsize size;
+
+  g_auto (Result) result = run_program ("plan", f->config, SHAPE, "--png", png, FEW, NULL);
+  g_assert_cmpint (result.code, ==, 0);
+  assert_contains (result.out, "alive at the peak");
+  g_assert_true (g_file_get_contents (png, &data, &size, NULL));
+  g_assert_cmpuint (size, >, 8);
+  g_assert_cmpmem (data, 8, "\x89PNG\r\n\x1a\n", 8);
+  g_auto (Result) refused = run_program ("plan", f->config, SHAPE, "--png", missing, FEW, NULL);
+  g_assert_cmpint (refused.code, ==, 1);
+  assert_contains (refused.err, "missing");
+  g_assert_cmpint (g_remove (png), ==, 0);
+  g_assert_cmpint (g_rmdir (dir), ==, 0);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -343,6 +367,7 @@ main (int argc, char **argv)
   ADD ("/plan/peak", test_peak);
   ADD ("/plan/budget", test_budget);
   ADD ("/plan/largest-batch", test_largest);
+  ADD ("/plan/png", test_png);
   ADD ("/plan/cuda", test_cuda);
   ADD ("/plan/refused-training", test_refused_training);
   return g_test_run ();
