@@ -36,6 +36,30 @@ apply (const Run *run, const char *pass, void (*transform) (RnGraph *graph))
   return done (run, pass);
 }
 
+static gboolean
+has_folded (const RnGraph *graph)
+{
+  for (guint i = 0; i < graph->ops->len; i++)
+    {
+      const RnGraphOp *op = rn_graph_op (graph, (int) i);
+      if (op->op == RN_OP_CONV2D_FWD && op->in[RN_CONV_GAMMA] != RN_NO_VALUE)
+        return TRUE;
+    }
+  return FALSE;
+}
+
+static gboolean
+fold (const Run *run, gboolean must_fold)
+{
+  rn_pass_fold_bn (run->graph);
+  if (must_fold && !has_folded (run->graph))
+    rn_graph_set_option_fault (
+        run->graph, RN_OPTION_FOLD,
+        "no convolution has a batch norm on frozen statistics behind it, so folding has "
+        "no effect; what works: auto, or norm_eval: true");
+  return done (run, "fold_bn");
+}
+
 /* What the plain step is changed to, in order. */
 static gboolean
 save_memory (const Run *run, const RnPassOptions *options)
@@ -70,7 +94,7 @@ rn_passes_run (RnGraph *graph, const RnPassOptions *options, RnPassTrace trace, 
 
   if (!apply (&run, "freeze", rn_pass_freeze))
     return FALSE;
-  if ((options->fold_frozen_bn || !training) && !apply (&run, "fold_bn", rn_pass_fold_bn))
+  if ((options->fold_frozen_bn || !training) && !fold (&run, options->must_fold && training))
     return FALSE;
   if (!apply (&run, "fuse", rn_pass_fuse))
     return FALSE;

@@ -17,6 +17,7 @@ G_BEGIN_DECLS
 typedef struct
 {
   gboolean fold_frozen_bn; /* every batch norm on running statistics that follows a convolution */
+  gboolean must_fold;      /* while training, to fold none is a fault of RN_OPTION_FOLD */
   gboolean inplace; /* outputs may take the storage of an input that nobody reads later; for the planner */
   int64_t cblk;     /* channel block of activations; the device's wish */
   const char *const *keep; /* (nullable) modules, NULL-ended, lent: for rn_pass_keep, while training */
@@ -65,6 +66,11 @@ void rn_pass_fuse_backward (RnGraph *graph);
 void rn_pass_recompute (RnGraph *graph, const RnRecomputeOptions *options);
 /* Groups of the head, one after the other, forward and backward, all in the forward program. */
 void rn_pass_depth_first (RnGraph *graph);
+/*
+ * The order that it makes: positions of the ops, and *@turn, where the backward program begins by then. NULL:
+ * no op has a group. (transfer full)
+ */
+int *rn_depth_first_order (const RnGraph *graph, int *turn);
 /*
  * The gradients of parameters become values of the arena, and the optimizer's op of a parameter stands behind
  * the last op that needs its gradient or its old value, in the backward program. Adds the input "hyper".

@@ -5,17 +5,17 @@
 #include "config.h"
 
 #include "runner/job.h"
-#include "runner/job-precision.h"
 
+#include "kernels/plan-device.h"
 #include "runner/base/error.h"
 #include "runner/budget.h"
-#include "kernels/plan-device.h"
 #include "runner/config/config.h"
 #include "runner/config/schema.h"
+#include "runner/job-precision.h"
 #include "runner/optimizer.h"
+#include "runner/plugin.h"
 #include "runner/strategies.h"
 #include "runner/workflow.h"
-#include "runner/plugin.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -335,9 +335,7 @@ rn_job_change (RnJob *job, const char *const *lines, GError **error)
 static void
 describe_update (const RnJob *job, const RnOptimizer *optimizer, RnProgramsOptions *options)
 {
-  options->rule = rn_optimizer_rule (optimizer);
-  if (!rn_node_is_null (job->config.momentum_config)) /* it may rise above 0 */
-    options->rule.momentum = TRUE;
+  options->rule = rn_optimizer_scheduled_rule (optimizer, job->config.momentum_config);
   options->momentum = (RnMomentumForm) job->config.memory.momentum;
 }
 
@@ -359,6 +357,7 @@ rn_job_pass_options (const RnJob *job)
 
   return (RnPassOptions){
     .fold_frozen_bn = memory->fold_frozen_bn != RN_FOLD_FALSE,
+    .must_fold = memory->fold_frozen_bn == RN_FOLD_TRUE,
     .inplace = memory->inplace,
     .cblk = job->device->cblk,
     .amp = rn_job_amp_options (job),
@@ -376,6 +375,7 @@ static gboolean
 blame_key (const RnJob *job, GError *cause, GError **error)
 {
   static const char *const keys[] = {
+    [RN_OPTION_FOLD] = "memory.fold_frozen_bn",
     [RN_OPTION_BACKBONE_CP] = "model.backbone.with_cp",
     [RN_OPTION_HEAD_CP] = "model.bbox_head.with_cp",
     [RN_OPTION_RECOMPUTE] = "memory.recompute",

@@ -4,7 +4,6 @@
 #include "runner/memory-config.h"
 
 #include "runner/base/error.h"
-#include "runner/base/size.h"
 #include "runner/config/schema.h"
 
 #include <string.h>
@@ -24,7 +23,8 @@ static const char *const momentum_names[] = { "fp32", "bf16", "host", NULL };
 
 const RnKeySpec rn_memory_keys[] = {
   RN_KEY (RnMemoryConfig, fold_frozen_bn, RN_KEY_ENUM, "auto",
-          "fold batch norms on frozen statistics into their convolutions", .names = fold_names),
+          "fold batch norms on frozen statistics into their convolutions; true: an error if there is none",
+          .names = fold_names),
   RN_KEY (RnMemoryConfig, inplace, RN_KEY_BOOL, "true",
           "let an op write over an input that nobody reads later"),
   RN_KEY (RnMemoryConfig, head, RN_KEY_ENUM, "all_levels",
@@ -64,22 +64,6 @@ is_none (const RnNode *node)
   if (rn_node_kind (node) == RN_NODE_BOOL)
     return !rn_node_as_bool (node);
   return rn_node_kind (node) == RN_NODE_STRING && g_str_equal (rn_node_as_string (node), "none");
-}
-
-static gboolean
-read_size (const RnNode *node, const char *example, guint64 *bytes, GError **error)
-{
-  g_autoptr (GError) local = NULL;
-
-  if (rn_node_kind (node) == RN_NODE_INT && rn_node_as_int (node) > 0)
-    {
-      *bytes = (guint64) rn_node_as_int (node);
-      return TRUE;
-    }
-  if (rn_node_kind (node) != RN_NODE_STRING)
-    return rn_node_error (node, error, "needs a size, such as %s or a number of bytes above 0", example);
-  return (rn_size_parse (rn_node_as_string (node), bytes, &local) && *bytes > 0)
-         || rn_node_error (node, error, "%s", local != NULL ? local->message : "needs a size above 0");
 }
 
 static gboolean
@@ -149,7 +133,7 @@ read_budget (RnMemoryConfig *memory, GError **error)
       return TRUE;
     }
   memory->budget = RN_BUDGET_SIZE;
-  return read_size (node, "700MiB", &memory->budget_bytes, error);
+  return rn_node_read_size (node, "700MiB", &memory->budget_bytes, error);
 }
 
 gboolean
@@ -161,13 +145,13 @@ rn_memory_config_read (RnMemoryConfig *memory, GError **error)
     return FALSE;
   if (memory->workspace_node != NULL)
     {
-      if (!read_size (memory->workspace_node, "64MiB", &bytes, error))
+      if (!rn_node_read_size (memory->workspace_node, "64MiB", &bytes, error))
         return FALSE;
       memory->workspace_bytes = bytes;
     }
   if (!is_none (memory->pinned_node))
     {
-      if (!read_size (memory->pinned_node, "1GiB", &bytes, error))
+      if (!rn_node_read_size (memory->pinned_node, "1GiB", &bytes, error))
         return FALSE;
       memory->offload.pinned_limit = bytes;
     }

@@ -105,6 +105,32 @@ test_unfolded (void)
     }
 }
 
+/* What is asked for by name has an effect, or is a fault. */
+static void
+test_must_fold (void)
+{
+  const RnPassOptions options = { .fold_frozen_bn = TRUE, .must_fold = TRUE, .cblk = 1 };
+
+  for (int bn_training = 0; bn_training <= 1; bn_training++)
+    for (int is_loss = 0; is_loss <= 1; is_loss++)
+      {
+        g_autoptr (GError) error = NULL;
+        g_autoptr (RnParamSet) params = rn_param_set_new ();
+        g_autoptr (RnGraph) graph = rn_graph_new (is_loss ? RN_MODE_LOSS : RN_MODE_TRAIN, params);
+        gboolean has_effect = !bn_training || is_loss;
+
+        net_residual (graph, &(NetOptions){ .bn_training = bn_training });
+        g_assert_cmpint (rn_passes_run (graph, &options, NULL, NULL, &error), ==, has_effect);
+        if (has_effect)
+          g_assert_no_error (error);
+        else
+          {
+            g_assert_error (error, RN_PASS_ERROR, RN_OPTION_FOLD);
+            g_assert_nonnull (strstr (error->message, "what works: auto"));
+          }
+      }
+}
+
 /* Without gradients every batch norm is on running statistics, so all of them fold whatever the options say.
  */
 static void
@@ -460,6 +486,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/graph/passes/fold-and-fuse", test_fold_and_fuse);
   g_test_add_func ("/graph/passes/unfolded", test_unfolded);
+  g_test_add_func ("/graph/passes/must-fold", test_must_fold);
   g_test_add_func ("/graph/passes/loss-mode", test_loss_mode);
   g_test_add_func ("/graph/passes/fuse-keeps-what-is-read", test_fuse_keeps_what_is_read);
   g_test_add_func ("/graph/passes/gradient", test_gradient);
