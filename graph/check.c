@@ -20,13 +20,6 @@ static char *G_GNUC_PRINTF (2, 3) fault (const Check *check, const char *format,
   return g_strdup_printf ("op %d, %s (%s): %s", check->i, op->scope, rn_op_name (op->op), what);
 }
 
-static gboolean
-is_of_params (const RnValue *value)
-{
-  return value->kind == RN_VALUE_PARAM || value->kind == RN_VALUE_PARAM_GRAD || value->kind == RN_VALUE_STATE
-         || value->kind == RN_VALUE_EMA;
-}
-
 /* Values of the set may be seen flat, as vectors, or, with param -1, all of them as one. Of the others only a
  * gradient may belong to a parameter. */
 static char *
@@ -34,7 +27,7 @@ check_value (const RnGraph *graph, RnValueId v)
 {
   const RnValue *value = rn_graph_value (graph, v);
   gboolean is_whole = value->param == -1 && value->kind != RN_VALUE_STATE;
-  gboolean may_belong = is_of_params (value) || value->kind == RN_VALUE_GRADIENT;
+  gboolean may_belong = !rn_value_is_in_arena (value) || value->kind == RN_VALUE_GRADIENT;
   if (value->gradient < RN_NO_VALUE || value->gradient >= (int) graph->values->len)
     return g_strdup_printf ("value %%%d (%s): its gradient %%%d does not exist", v, value->name,
                             value->gradient);
@@ -73,7 +66,7 @@ check_output (const Check *check, const RnGraphOp *op, int s)
   RnValueId v = op->out[s];
   const RnValue *value = rn_graph_value (check->graph, v);
   const char *slot = rn_op_out_name (op->op, s);
-  gboolean is_param = is_of_params (value), is_update = (rn_op_update_mask (op->op) >> s) & 1;
+  gboolean is_param = !rn_value_is_in_arena (value), is_update = (rn_op_update_mask (op->op) >> s) & 1;
   gboolean is_state_home = op->op == RN_OP_COPY && value->kind == RN_VALUE_STATE;
 
   if (is_param && !is_update && !is_state_home)
@@ -142,7 +135,7 @@ rn_graph_check (const RnGraph *graph)
       if (found)
         return found;
       const RnValue *value = rn_graph_value (graph, v);
-      written[v] = value->kind == RN_VALUE_INPUT || is_of_params (value);
+      written[v] = value->kind == RN_VALUE_INPUT || !rn_value_is_in_arena (value);
     }
   Check check = { .graph = graph, .written = written };
   for (; check.i < n_ops; check.i++)

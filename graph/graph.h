@@ -54,6 +54,14 @@ typedef struct
   gboolean is_kept;       /* read by the host after the forward ops: stays alive to the first backward op */
 } RnValue;
 
+/* Does the planner place it? The others lie in the parameter set. */
+static inline gboolean
+rn_value_is_in_arena (const RnValue *value)
+{
+  return value->kind == RN_VALUE_INPUT || value->kind == RN_VALUE_ACTIVATION
+         || value->kind == RN_VALUE_GRADIENT;
+}
+
 /* Why an op is in the list. */
 typedef enum
 {
@@ -72,8 +80,8 @@ typedef struct
   char *scope; /* module path, as in checkpoint names */
   int group; /* head ops of one level and branch share a number >= 0, in summation order (P3 class, P3 box, P4
                 class, ...); trunk: -1 */
-  int stage,
-      block; /* of the backbone: its stages and residual blocks are numbered 0, 1, ...; other ops: -1 */
+  int stage, block; /* of the backbone: its stages are numbered 0, 1, ..., and its residual blocks through all
+                       stages; other ops: -1 */
   RnValueId in[RN_OP_MAX_IN];
   RnValueId out[RN_OP_MAX_OUT];
 } RnGraphOp;

@@ -54,12 +54,6 @@ type_of_level (const Amp *amp, RnAmpLevel level)
   return level == RN_AMP_O0 ? RN_F32 : amp->options->dtype;
 }
 
-static gboolean
-is_loss (RnOp op)
-{
-  return op == RN_OP_FOCAL_LOSS || op == RN_OP_BOX_LOSS;
-}
-
 /* ---- casts ---- */
 
 static RnDType
@@ -249,7 +243,7 @@ find_predictions (const Amp *amp)
   for (guint i = 0; i < amp->graph->ops->len; i++)
     {
       const RnGraphOp *op = rn_graph_op (amp->graph, (int) i);
-      if (is_loss (op->op) || op->op == RN_OP_TOPK)
+      if (rn_op_is_loss (op->op) || op->op == RN_OP_TOPK)
         amp->feeds_loss[op->in[0]] = TRUE;
       if (op->op == RN_OP_TOPK)
         amp->feeds_loss[op->in[RN_TOPK_DELTAS]] = TRUE;

@@ -11,62 +11,46 @@
 
 #include "graph/passes.h"
 
-static int
-compare_ints (gconstpointer a, gconstpointer b)
-{
-  const int *x = a, *y = b;
-  return *x < *y ? -1 : *x > *y;
-}
-
-/* The groups of the head, ascending, each once. (transfer full) */
-static GArray *
-find_groups (const RnGraph *graph)
-{
-  g_autoptr (GHashTable) seen = g_hash_table_new (NULL, NULL);
-  GArray *groups = g_array_new (FALSE, FALSE, sizeof (int));
-
-  for (int i = 0; i < (int) graph->ops->len; i++)
-    {
-      int group = rn_graph_op (graph, i)->group;
-      if (group >= 0 && g_hash_table_add (seen, GINT_TO_POINTER (group)))
-        g_array_append_val (groups, group);
-    }
-  g_array_sort (groups, compare_ints);
-  return groups;
-}
-
-/* Adds the ops of @group in [first, end) to @sorted, in their order. */
+/* Adds the ops of @group in [first, end) to @order. */
 static void
-take (const RnGraph *graph, int first, int end, int group, GPtrArray *sorted)
+take (const RnGraph *graph, int first, int end, int group, GArray *order)
 {
   for (int i = first; i < end; i++)
     if (rn_graph_op (graph, i)->group == group)
-      g_ptr_array_add (sorted, rn_graph_op (graph, i));
+      g_array_append_val (order, i);
+}
+
+int *
+rn_depth_first_order (const RnGraph *graph, int *turn)
+{
+  GArray *order = g_array_new (FALSE, FALSE, sizeof (int));
+  int n = (int) graph->ops->len, last_group = -1;
+
+  for (int i = 0; i < n; i++)
+    last_group = MAX (last_group, rn_graph_op (graph, i)->group);
+  take (graph, 0, graph->turn, -1, order);
+  for (int group = 0; group <= last_group; group++)
+    take (graph, 0, n, group, order);
+  *turn = (int) order->len;
+  take (graph, graph->turn, n, -1, order);
+  return (int *) (gpointer) g_array_free (order, last_group < 0);
 }
 
 void
 rn_pass_depth_first (RnGraph *graph)
 {
-  g_autoptr (GArray) groups = find_groups (graph);
-  g_autoptr (GPtrArray) sorted = g_ptr_array_new ();
-  int turn = graph->turn, n = (int) graph->ops->len;
+  int turn;
+  g_autofree int *order = rn_depth_first_order (graph, &turn);
 
-  if (groups->len == 0)
+  if (order == NULL)
     {
       rn_graph_set_option_fault (graph, RN_OPTION_HEAD,
                                  "depth_first has no effect: the model has no head of levels and branches; "
                                  "what works: all_levels");
       return;
     }
-  take (graph, 0, turn, -1, sorted);
-  for (guint k = 0; k < groups->len; k++)
-    {
-      int group = g_array_index (groups, int, k);
-      take (graph, 0, turn, group, sorted);
-      take (graph, turn, n, group, sorted);
-    }
-  graph->turn = (int) sorted->len;
-  take (graph, turn, n, -1, sorted);
-  for (int i = 0; i < n; i++) /* the same ops, which stay the list's own */
-    graph->ops->pdata[i] = sorted->pdata[i];
+  g_autofree gpointer *ops = g_memdup2 (graph->ops->pdata, graph->ops->len * sizeof *ops);
+  for (guint i = 0; i < graph->ops->len; i++) /* the same ops, which stay the list's own */
+    graph->ops->pdata[i] = ops[order[i]];
+  graph->turn = turn;
 }

@@ -27,7 +27,7 @@ rn_pass_freeze (RnGraph *graph)
   for (int i = 0; i < (int) graph->ops->len; i++)
     {
       RnGraphOp *op = rn_graph_op (graph, i);
-      gboolean is_loss = op->op == RN_OP_FOCAL_LOSS || op->op == RN_OP_BOX_LOSS;
+      gboolean is_loss = rn_op_is_loss (op->op);
       if (!any_input_requires_grad (graph, op))
         {
           if (is_loss)

@@ -331,7 +331,7 @@ visit (Backward *b, int i)
   b->op = rn_graph_op (b->graph, i);
   RnValueId y = b->op->out[0];
   const RnValue *result = rn_graph_value (b->graph, y);
-  gboolean is_loss = b->op->op == RN_OP_FOCAL_LOSS || b->op->op == RN_OP_BOX_LOSS;
+  gboolean is_loss = rn_op_is_loss (b->op->op);
   if (is_loss && b->op->out[RN_LOSS_DIFF] != RN_NO_VALUE)
     contribute (b, b->op->in[0], b->op->out[RN_LOSS_DIFF]);
   else if (result->requires_grad && result->gradient != RN_NO_VALUE)

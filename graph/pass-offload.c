@@ -43,19 +43,12 @@ candidate_free (gpointer data)
 
 /* ---- which values ---- */
 
-static gboolean
-is_of_arena (const RnValue *value)
-{
-  return value->kind == RN_VALUE_INPUT || value->kind == RN_VALUE_ACTIVATION
-         || value->kind == RN_VALUE_GRADIENT;
-}
-
 static gsize
 min_bytes (const RnGraph *graph)
 {
   gsize largest = 0;
   for (RnValueId v = 0; v < (int) graph->values->len; v++)
-    if (is_of_arena (rn_graph_value (graph, v)))
+    if (rn_value_is_in_arena (rn_graph_value (graph, v)))
       largest = MAX (largest, rn_desc_bytes (&rn_graph_value (graph, v)->desc));
   return MIN (MIN_BYTES, largest / MIN_PART);
 }
@@ -105,7 +98,7 @@ static gboolean
 can_move (const RnGraph *graph, RnValueId v, const GArray *uses, int n_writers)
 {
   const RnValue *value = rn_graph_value (graph, v);
-  if (!is_of_arena (value) || value->space != RN_SPACE_DEVICE || value->is_output || uses->len == 0)
+  if (!rn_value_is_in_arena (value) || value->space != RN_SPACE_DEVICE || value->is_output || uses->len == 0)
     return FALSE;
   if (value->kind == RN_VALUE_INPUT)
     return n_writers == 0 && g_array_index (uses, int, 0) < graph->turn;
@@ -118,7 +111,7 @@ find_block_outputs (const RnGraph *graph)
 {
   gboolean *is_output = g_new0 (gboolean, graph->values->len);
   g_autofree int *writers = rn_graph_find_writers (graph);
-  g_autoptr (GHashTable) last = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+  g_autoptr (GHashTable) last = g_hash_table_new (NULL, NULL); /* block to value */
 
   for (int i = 0; i < (int) graph->ops->len; i++)
     {
@@ -129,14 +122,13 @@ find_block_outputs (const RnGraph *graph)
           if (v == RN_NO_VALUE || writers[v] < 0)
             continue;
           const RnGraphOp *writer = rn_graph_op (graph, writers[v]);
-          if (writer->block < 0 || (writer->stage == reader->stage && writer->block == reader->block))
+          if (writer->block < 0 || writer->block == reader->block)
             continue;
-          gint64 key = (gint64) writer->stage << 32 | writer->block;
-          gpointer known;
-          if (g_hash_table_lookup_extended (last, &key, NULL, &known)
+          gpointer block = GINT_TO_POINTER (writer->block), known;
+          if (g_hash_table_lookup_extended (last, block, NULL, &known)
               && writers[GPOINTER_TO_INT (known)] >= writers[v])
             continue;
-          g_hash_table_insert (last, g_memdup2 (&key, sizeof key), GINT_TO_POINTER (v));
+          g_hash_table_insert (last, block, GINT_TO_POINTER (v));
         }
     }
   GHashTableIter iter;

@@ -10,13 +10,6 @@
 
 /* ---- lives and shared storage ---- */
 
-static gboolean
-is_in_arena (const RnValue *value)
-{
-  return value->kind == RN_VALUE_INPUT || value->kind == RN_VALUE_ACTIVATION
-         || value->kind == RN_VALUE_GRADIENT;
-}
-
 typedef struct
 {
   int first, last; /* ops; first is -1 for values that no op uses */
@@ -73,7 +66,7 @@ can_share (const RnGraph *graph, const Life *lives, int i, RnValueId out, int s)
 {
   const RnGraphOp *op = rn_graph_op (graph, i);
   RnValueId in = op->in[s];
-  if (in == RN_NO_VALUE || in == out || !is_in_arena (rn_graph_value (graph, in)))
+  if (in == RN_NO_VALUE || in == out || !rn_value_is_in_arena (rn_graph_value (graph, in)))
     return FALSE;
   RnValueId root = root_of (lives, in);
   if (lives[root].last != i || rn_graph_value (graph, in)->space != rn_graph_value (graph, out)->space
@@ -98,7 +91,8 @@ share_storage (const RnGraph *graph, Life *lives)
       for (int o = 0; o < RN_OP_MAX_OUT; o++)
         {
           RnValueId out = op->out[o];
-          if (out == RN_NO_VALUE || !is_in_arena (rn_graph_value (graph, out)) || lives[out].first != i)
+          if (out == RN_NO_VALUE || !rn_value_is_in_arena (rn_graph_value (graph, out))
+              || lives[out].first != i)
             continue;
           guint mask = rn_op_alias_mask (op->op, o);
           for (int s = 0; s < RN_OP_MAX_IN; s++)
@@ -123,7 +117,7 @@ collect_values (RnPlan *plan, const Life *lives, RnSpace space)
   for (RnValueId v = 0; v < (int) graph->values->len; v++)
     {
       const RnValue *value = rn_graph_value (graph, v);
-      if (!is_in_arena (value) || value->space != space || lives[v].first < 0 || lives[v].root != v)
+      if (!rn_value_is_in_arena (value) || value->space != space || lives[v].first < 0 || lives[v].root != v)
         continue;
       plan->buffer_of[v] = plan->n_buffers;
       plan->buffers[plan->n_buffers++] = (RnBuffer){ .bytes = rn_desc_bytes (&value->desc),
@@ -167,7 +161,7 @@ collect_buffers (RnPlan *plan, const Life *lives)
   plan->n_device_buffers = plan->n_buffers;
   collect_values (plan, lives, RN_SPACE_HOST);
   for (RnValueId v = 0; v < n_values; v++)
-    if (is_in_arena (rn_graph_value (graph, v)) && lives[v].first >= 0 && lives[v].root != v)
+    if (rn_value_is_in_arena (rn_graph_value (graph, v)) && lives[v].first >= 0 && lives[v].root != v)
       plan->buffer_of[v] = plan->buffer_of[root_of (lives, v)];
 }
 

@@ -31,37 +31,15 @@ typedef struct
 
 /* ---- lives ---- */
 
-static gboolean
-is_in_arena (const RnValue *value)
-{
-  return value->kind == RN_VALUE_INPUT || value->kind == RN_VALUE_ACTIVATION
-         || value->kind == RN_VALUE_GRADIENT;
-}
-
 /* The order in which the ops will run. */
 static void
-find_ranks (Lives *l, RnHeadOrder order)
+find_ranks (Lives *l, RnHeadOrder head)
 {
-  int turn = l->graph->turn, n = (int) l->graph->ops->len, rank = 0;
-  if (order == RN_HEAD_ALL_LEVELS)
-    {
-      for (int i = 0; i < n; i++)
-        l->rank[i] = i;
-      return;
-    }
-  int last_group = -1;
-  for (int i = 0; i < n; i++)
-    last_group = MAX (last_group, rn_graph_op (l->graph, i)->group);
-  for (int i = 0; i < turn; i++)
-    if (rn_graph_op (l->graph, i)->group < 0)
-      l->rank[i] = rank++;
-  for (int group = 0; group <= last_group; group++)
-    for (int i = 0; i < n; i++)
-      if (rn_graph_op (l->graph, i)->group == group)
-        l->rank[i] = rank++;
-  for (int i = turn; i < n; i++)
-    if (rn_graph_op (l->graph, i)->group < 0)
-      l->rank[i] = rank++;
+  int turn;
+  g_autofree int *order = head == RN_HEAD_DEPTH_FIRST ? rn_depth_first_order (l->graph, &turn) : NULL;
+
+  for (int k = 0; k < (int) l->graph->ops->len; k++)
+    l->rank[order != NULL ? order[k] : k] = k;
 }
 
 /* The place at which @v is gone, if op @i is its last reader: the op itself when its output may lie there. */
@@ -101,10 +79,10 @@ find_lives (Lives *l)
     {
       const RnGraphOp *op = rn_graph_op (l->graph, i);
       for (int s = 0; s < RN_OP_MAX_IN; s++)
-        if (op->in[s] != RN_NO_VALUE && is_in_arena (rn_graph_value (l->graph, op->in[s])))
+        if (op->in[s] != RN_NO_VALUE && rn_value_is_in_arena (rn_graph_value (l->graph, op->in[s])))
           note_read (l, op->in[s], i);
       for (int s = 0; s < RN_OP_MAX_OUT; s++)
-        if (op->out[s] != RN_NO_VALUE && is_in_arena (rn_graph_value (l->graph, op->out[s])))
+        if (op->out[s] != RN_NO_VALUE && rn_value_is_in_arena (rn_graph_value (l->graph, op->out[s])))
           {
             l->birth[op->out[s]] = 2 * l->rank[i] + 1;
             l->forward[op->out[s]] = 2 * l->rank[i] + 2; /* until a reader is found */

@@ -28,7 +28,7 @@ static RnForwardUses
 find_uses (const RnGraph *graph)
 {
   guint n = graph->values->len;
-  RnForwardUses uses = { g_new (int, n), g_new (int, n) };
+  RnForwardUses uses = { (int) n, g_new (int, n), g_new (int, n) };
   for (guint v = 0; v < n; v++)
     uses.writer[v] = uses.last_forward[v] = -1;
   for (int i = 0; i < graph->turn; i++)
@@ -56,12 +56,6 @@ rn_segment_may_drop (const RnGraph *graph, const RnForwardUses *uses, const RnSe
 }
 
 /* ---- chains ---- */
-
-static gboolean
-is_loss (const RnGraphOp *op)
-{
-  return op->op == RN_OP_FOCAL_LOSS || op->op == RN_OP_BOX_LOSS;
-}
 
 static gboolean
 trains (const RnGraph *graph, const RnGraphOp *op)
@@ -132,7 +126,7 @@ find_towers (const RnGraph *graph)
       const RnGraphOp *op = rn_graph_op (graph, i);
       gboolean is_new = op->group != group;
       group = op->group;
-      if (group < 0 || is_loss (op))
+      if (group < 0 || rn_op_is_loss (op->op))
         continue;
       if (is_new)
         chain = add_chain (chains);
@@ -321,7 +315,7 @@ fill_frozen (const Choose *c)
   for (int i = 0; i < c->graph->turn; i++)
     {
       const RnGraphOp *op = rn_graph_op (c->graph, i);
-      if (segments->of_op[i] < 0 && !is_loss (op) && !trains (c->graph, op))
+      if (segments->of_op[i] < 0 && !rn_op_is_loss (op->op) && !trains (c->graph, op))
         segments->of_op[i] = 0;
     }
 }
@@ -402,7 +396,7 @@ static gsize
 largest_inside (const RnSegments *segments, RnRecomputePart part)
 {
   gsize largest = 0;
-  for (RnValueId v = 0; v < (int) segments->graph->values->len; v++)
+  for (RnValueId v = 0; v < segments->uses.n_values; v++)
     {
       int writer = segments->uses.writer[v], s = writer < 0 ? -1 : segments->of_op[writer];
       if (s < 0)

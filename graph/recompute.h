@@ -33,8 +33,9 @@ typedef struct
 /* Who uses each value. */
 typedef struct
 {
-  int *writer;       /* [values]: the forward op, or -1 */
-  int *last_forward; /* [values]: the last forward op that reads it, or -1 */
+  int n_values;      /* of the graph before anything was copied */
+  int *writer;       /* [n_values]: the forward op, or -1 */
+  int *last_forward; /* [n_values]: the last forward op that reads it, or -1 */
 } RnForwardUses;
 
 typedef struct

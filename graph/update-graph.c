@@ -98,8 +98,8 @@ insert_copy (RnGraph *graph, int position, const char *scope, RnValueId from, Rn
 }
 
 /* The states of the step at @position lie in host memory: the step works on values of the arena, which come
- * in front of it and go home behind it. Returns the number of ops that are added. */
-static int
+ * in front of it and go home behind it. */
+static void
 fetch_states (RnGraph *graph, int position, int n_states)
 {
   RnGraphOp *step = rn_graph_op (graph, position);
@@ -113,10 +113,9 @@ fetch_states (RnGraph *graph, int position, int n_states)
       insert_copy (graph, position++, step->scope, home, guest); /* in front of the step, which moves */
       insert_copy (graph, position + 1, step->scope, guest, home);
     }
-  return 2 * n_states;
 }
 
-int
+void
 rn_update_insert_step (RnGraph *graph, int position, const RnUpdateSpec *spec, int param, RnValueId grad,
                        RnValueId hyper)
 {
@@ -134,7 +133,8 @@ rn_update_insert_step (RnGraph *graph, int position, const RnUpdateSpec *spec, i
   op->out[RN_SGD_PARAM] = rn_graph_add_value (graph, scope, flat (graph, param), RN_VALUE_PARAM, param);
   for (int k = 0; k < n_states; k++)
     op->out[1 + k] = add_state (graph, param, k);
-  return rn_param_set_has_host_states (graph->params) ? 1 + fetch_states (graph, position, n_states) : 1;
+  if (rn_param_set_has_host_states (graph->params))
+    fetch_states (graph, position, n_states);
 }
 
 RnValueId

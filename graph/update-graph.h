@@ -49,11 +49,11 @@ typedef struct
 /* Adds the input "hyper" F32 [RN_HYPER_COUNT + n_groups * RN_GROUP_COUNT]. */
 RnValueId rn_update_add_hyper (RnGraph *graph, const RnUpdateSpec *spec);
 /*
- * Inserts the optimizer's ops of parameter @param at @position; @grad: its gradient, @hyper: the hyper
- * vector. Returns the number of ops: one, and with states in host memory two copies for each.
+ * Inserts the optimizer's op of parameter @param at @position, and with states in host memory two copies for
+ * each around it; @grad: its gradient, @hyper: the hyper vector.
  */
-int rn_update_insert_step (RnGraph *graph, int position, const RnUpdateSpec *spec, int param, RnValueId grad,
-                           RnValueId hyper);
+void rn_update_insert_step (RnGraph *graph, int position, const RnUpdateSpec *spec, int param, RnValueId grad,
+                            RnValueId hyper);
 
 /* Where the parts of the program begin. Statistics are op 0. */
 typedef struct

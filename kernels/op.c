@@ -197,6 +197,12 @@ rn_op_out_name (RnOp op, int slot)
   return slots[op].out[slot];
 }
 
+gboolean
+rn_op_is_loss (RnOp op)
+{
+  return op == RN_OP_FOCAL_LOSS || op == RN_OP_BOX_LOSS;
+}
+
 guint
 rn_op_optional_in (RnOp op)
 {

@@ -478,6 +478,7 @@ typedef struct
 
 const char *rn_dtype_name (RnDType dtype); /* "f16" */
 const char *rn_op_name (RnOp op);
+gboolean rn_op_is_loss (RnOp op);
 int rn_op_n_in (RnOp op);
 int rn_op_n_out (RnOp op);
 const char *rn_op_in_name (RnOp op, int slot); /* "src", "diff_dst", ... */
