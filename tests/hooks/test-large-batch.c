@@ -45,6 +45,7 @@ train (const char *images, int n_iters, const char *optimizer_config, GArray *be
                                   "optimizer={type: SGD, lr: 0.5}",
                                   "lr_config=null",
                                   "checkpoint_config=null",
+                                  "fp16={opt_level: O0}", /* orders of sums are told apart in F32 only */
                                   per_batch,
                                   hook,
                                   length,
