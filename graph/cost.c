@@ -130,3 +130,9 @@ rn_cost_work (const RnPlan *plan)
     }
   return work;
 }
+
+double
+rn_plan_work_extra (const RnPlanWork *work)
+{
+  return work->step > 0 ? 100.0 * (double) work->recompute / (double) work->step : 0;
+}

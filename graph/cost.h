@@ -26,6 +26,8 @@ typedef struct
 } RnPlanWork;
 
 RnPlanWork rn_cost_work (const RnPlan *plan);
+/* What is done once more, in percent of the step. */
+double rn_plan_work_extra (const RnPlanWork *work);
 
 G_END_DECLS
 

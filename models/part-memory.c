@@ -4,7 +4,6 @@
 #include "models/part-memory.h"
 
 #include "runner/base/error.h"
-#include "runner/base/size.h"
 #include "runner/config/schema.h"
 
 #define FORMS "true, sqrt, {segments: 2}, {stages: [4, 6, 0]} or {larger_than: 8MiB}"
@@ -38,7 +37,8 @@ read_lengths (const RnNode *node, const GArray *stages, int n_stages, RnCpOption
   gboolean any = FALSE;
 
   if (n_stages == 0)
-    return rn_node_error (node, error, "this part has no stages that train; what works: " FORMS_WITHOUT_STAGES);
+    return rn_node_error (node, error,
+                          "this part has no stages that train; what works: " FORMS_WITHOUT_STAGES);
   if ((int) stages->len != n_stages || n_stages > RN_CP_MAX_STAGES)
     return rn_node_error (node, error, "%u numbers for the %d stages that train", stages->len, n_stages);
   options->form = RN_CP_STAGES;
@@ -56,15 +56,10 @@ static gboolean
 read_larger_than (const RnNode *node, RnCpOptions *options, GError **error)
 {
   guint64 bytes = 0;
-  g_autoptr (GError) local = NULL;
 
   options->form = RN_CP_LARGER_THAN;
-  if (rn_node_kind (node) == RN_NODE_INT && rn_node_as_int (node) > 0)
-    bytes = (guint64) rn_node_as_int (node);
-  else if (rn_node_kind (node) != RN_NODE_STRING)
-    return rn_node_error (node, error, "needs a size, such as 8MiB or a number of bytes above 0");
-  else if (!rn_size_parse (rn_node_as_string (node), &bytes, &local))
-    return rn_node_error (node, error, "%s", local->message);
+  if (!rn_node_read_size (node, "8MiB", &bytes, error))
+    return FALSE;
   options->larger_than = bytes;
   return TRUE;
 }

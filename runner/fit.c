@@ -8,8 +8,6 @@
 #include "runner/budget.h"
 #include "runner/process-memory.h"
 
-#include <string.h>
-
 /* The largest batch below that of the file which fits with @lines; 0: none. */
 static int
 find_batch (const RnJob *job, const RnRoom *room, char *const *lines, RnPrediction *prediction)
@@ -25,12 +23,18 @@ find_batch (const RnJob *job, const RnRoom *room, char *const *lines, RnPredicti
   return 0;
 }
 
-/* " --set A B" for what is written behind it, or "". (transfer full) */
+/* As one argument list: the batch, and @lines. (transfer full) */
 static char *
-as_arguments (char *const *lines)
+with_batch (int batch, char *const *lines)
 {
-  g_autofree char *arguments = rn_lines_to_arguments (lines);
-  return lines[0] != NULL ? g_strconcat (" ", arguments, NULL) : g_strdup ("");
+  g_autofree char *line = g_strdup_printf ("data.samples_per_gpu=%d", batch);
+  g_autoptr (GPtrArray) all = g_ptr_array_new ();
+
+  g_ptr_array_add (all, line);
+  for (int i = 0; lines[i] != NULL; i++)
+    g_ptr_array_add (all, lines[i]);
+  g_ptr_array_add (all, NULL);
+  return rn_lines_to_arguments ((char *const *) all->pdata);
 }
 
 /* What would fit; NULL: nothing that is known here. (transfer full) */
@@ -56,16 +60,17 @@ advise (const RnJob *job, const RnRoom *room)
     return NULL;
   RnPrediction prediction;
   int batch = find_batch (job, room, smallest->lines, &prediction);
-  g_autofree char *arguments = as_arguments (smallest->lines);
   g_autofree char *least = rn_size_format (rn_room_needed (room, &smallest->prediction.memory));
   if (batch == 0)
-    return g_strdup_printf ("the least that other lines give is %s, with%s; what needs less: a smaller "
-                            "img_scale",
-                            least, arguments[0] != '\0' ? arguments : " none");
+    {
+      g_autofree char *arguments = rn_lines_to_arguments (smallest->lines);
+      return g_strdup_printf ("the least that other lines give is %s, with %s; what needs less: a smaller "
+                              "img_scale",
+                              least, arguments[0] != '\0' ? arguments : "none");
+    }
+  g_autofree char *arguments = with_batch (batch, smallest->lines);
   g_autofree char *size = rn_size_format (rn_room_needed (room, &prediction.memory));
-  return g_strdup_printf (
-      "with this batch the least is %s; what fits, in %s: --set data.samples_per_gpu=%d%s", least, size,
-      batch, arguments[0] != '\0' ? arguments + strlen (" --set") : "");
+  return g_strdup_printf ("with this batch the least is %s; what fits, in %s: %s", least, size, arguments);
 }
 
 gboolean

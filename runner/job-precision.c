@@ -1,3 +1,6 @@
+/* job-precision.c: from `fp16:` and the parts of the model to the pass amp, and what only the graph can tell
+ * of it.
+ */
 #define G_LOG_DOMAIN "rn-runner"
 #include "config.h"
 

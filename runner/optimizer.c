@@ -156,6 +156,15 @@ rn_optimizer_rule (const RnOptimizer *optimizer)
   return optimizer->rule;
 }
 
+RnUpdateRule
+rn_optimizer_scheduled_rule (const RnOptimizer *optimizer, const RnNode *momentum_config)
+{
+  RnUpdateRule rule = optimizer->rule;
+
+  rule.momentum = rule.momentum || !rn_node_is_null (momentum_config);
+  return rule;
+}
+
 RnParamMultipliers
 rn_optimizer_multipliers (const RnOptimizer *optimizer, const RnParam *param)
 {

@@ -25,6 +25,8 @@ void rn_optimizer_scale_lr (RnOptimizer *optimizer, double factor);
 double rn_optimizer_momentum (const RnOptimizer *optimizer); /* of SGD; beta1 of Adam */
 /* What an update does, beside learning rate and momentum. */
 RnUpdateRule rn_optimizer_rule (const RnOptimizer *optimizer);
+/* The same in a run with @momentum_config (nullable): a momentum that may rise above 0 later is kept. */
+RnUpdateRule rn_optimizer_scheduled_rule (const RnOptimizer *optimizer, const RnNode *momentum_config);
 
 /* What `paramwise_cfg` says of one parameter: MMCV's DefaultOptimizerConstructor. */
 RnParamMultipliers rn_optimizer_multipliers (const RnOptimizer *optimizer, const RnParam *param);

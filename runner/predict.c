@@ -137,7 +137,7 @@ change_root (const RnNode *root, const char *const *lines, GError **error)
   return g_steal_pointer (&copy);
 }
 
-/* Blocks are numbered through, so the ends of a stage tell how many it has. */
+/* Blocks are numbered through all stages, so a number that was not there before is one more. */
 static RnTrainedStages
 find_stages (const RnGraph *graph)
 {

@@ -265,7 +265,7 @@ is_half (const RnNode *fp16, gboolean is_bf16, gboolean is_o2)
 
   if (kind_of (fp16) != RN_NODE_MAP || rn_node_size (fp16) == 0 || g_str_equal (level, "O0"))
     return FALSE;
-  if (g_str_equal (as_text (rn_node_get (fp16, "dtype")), "bf16"))
+  if (g_str_has_prefix (as_text (rn_node_get (fp16, "dtype")), "bf")) /* bf16, bfloat16 */
     return is_bf16;
   return !is_bf16 && g_str_equal (level, "O2") == is_o2;
 }

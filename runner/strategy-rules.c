@@ -69,12 +69,10 @@ read_facts (Facts *facts, const RnNode *root, const RnRunConfig *config, const R
   if (optimizer == NULL)
     return;
   facts->has_optimizer = TRUE;
-  facts->rule = rn_optimizer_rule (optimizer);
+  facts->rule = rn_optimizer_scheduled_rule (optimizer, config->momentum_config);
   facts->longest_mean = rn_optimizer_momentum (optimizer);
   if (facts->rule.kind == RN_UPDATE_ADAM)
     facts->longest_mean = MAX (facts->longest_mean, facts->rule.beta2);
-  if (!rn_node_is_null (config->momentum_config)) /* it may rise above 0 */
-    facts->rule.momentum = TRUE;
 }
 
 /* ---- The rules ---- */
@@ -296,17 +294,26 @@ is_list_key (const char *key)
   return g_str_equal (key, "memory.recompute") || g_str_equal (key, "custom_hooks");
 }
 
+int
+rn_strategy_rule_of_pair (RnStrategyId a, RnStrategyId b)
+{
+  for (int i = 0; i < rn_strategy_rules_count (); i++)
+    {
+      const RnStrategyRule *rule = rn_strategy_rule_get (i);
+      for (int j = 0; j < rule->n_others; j++)
+        if ((rule->strategy == a && rule->others[j] == b) || (rule->strategy == b && rule->others[j] == a))
+          return i;
+    }
+  return -1;
+}
+
 const char *
 rn_strategies_pair_reason (RnStrategyId a, RnStrategyId b)
 {
   const RnStrategy *x = rn_strategy_get (a), *y = rn_strategy_get (b);
+  int rule = rn_strategy_rule_of_pair (a, b);
 
   if (a != b && g_str_equal (x->key, y->key) && !is_list_key (x->key))
     return "one key, which has one value";
-  for (gsize i = 0; i < G_N_ELEMENTS (rules); i++)
-    for (int j = 0; j < rules[i].doc.n_others; j++)
-      if ((rules[i].doc.strategy == a && rules[i].doc.others[j] == b)
-          || (rules[i].doc.strategy == b && rules[i].doc.others[j] == a))
-        return rules[i].doc.reason;
-  return NULL;
+  return rule >= 0 ? rn_strategy_rule_get (rule)->reason : NULL;
 }

@@ -20,6 +20,8 @@ typedef struct
 
 int rn_strategy_rules_count (void);
 const RnStrategyRule *rn_strategy_rule_get (int i);
+/* The first rule against the pair, as rn_strategy_apply sets it, or -1. */
+int rn_strategy_rule_of_pair (RnStrategyId a, RnStrategyId b);
 
 G_END_DECLS
 

@@ -3,6 +3,7 @@
 
 #include "runner/cli/bench-table.h"
 
+#include "graph/cost.h"
 #include "runner/cli/json.h"
 #include "runner/draw/bars.h"
 
@@ -64,7 +65,7 @@ mib (gint64 bytes)
 static double
 extra_percent (const RnBenchResult *result)
 {
-  return result->step_macs > 0 ? 100.0 * (double) result->recompute_macs / (double) result->step_macs : 0;
+  return rn_plan_work_extra (&(RnPlanWork){ result->step_macs, result->recompute_macs });
 }
 
 /* ---- text ---- */

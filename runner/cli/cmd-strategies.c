@@ -16,29 +16,15 @@
 /* One key has one value: its strategies exclude each other, and no rule has to say so. */
 #define SAME_KEY "="
 
-/* 1, 2, ... in the order of the rules, or 0: nothing is against the pair. */
-static int
-rule_of (RnStrategyId a, RnStrategyId b)
-{
-  for (int i = 0; i < rn_strategy_rules_count (); i++)
-    {
-      const RnStrategyRule *rule = rn_strategy_rule_get (i);
-      for (int j = 0; j < rule->n_others; j++)
-        if ((rule->strategy == a && rule->others[j] == b) || (rule->strategy == b && rule->others[j] == a))
-          return i + 1;
-    }
-  return 0;
-}
-
 /* "yes", "=" or the number of the rule. (transfer full) */
 static char *
 cell (RnStrategyId a, RnStrategyId b, const char *yes)
 {
-  int rule = rule_of (a, b);
+  int rule = rn_strategy_rule_of_pair (a, b);
 
   if (rn_strategies_pair_reason (a, b) == NULL)
     return g_strdup (yes);
-  return rule > 0 ? g_strdup_printf ("%d", rule) : g_strdup (SAME_KEY);
+  return rule >= 0 ? g_strdup_printf ("%d", rule + 1) : g_strdup (SAME_KEY);
 }
 
 /* What a rule is about besides its strategy: a setting, or other strategies. (transfer full) */
@@ -194,34 +180,17 @@ print_markdown (void)
 /* ---- JSON ---- */
 
 static void
-add_strings (JsonBuilder *builder, const char *name, const char *const *texts)
-{
-  json_builder_set_member_name (builder, name);
-  json_builder_begin_array (builder);
-  for (int i = 0; texts[i] != NULL; i++)
-    json_builder_add_string_value (builder, texts[i]);
-  json_builder_end_array (builder);
-}
-
-static void
-add_bool (JsonBuilder *builder, const char *name, gboolean value)
-{
-  json_builder_set_member_name (builder, name);
-  json_builder_add_boolean_value (builder, value);
-}
-
-static void
 add_strategy (JsonBuilder *builder, const RnStrategy *strategy)
 {
   json_builder_begin_object (builder);
   rn_json_add_string (builder, "name", strategy->name);
   rn_json_add_string (builder, "key", strategy->key);
   rn_json_add_string (builder, "yaml", strategy->yaml);
-  add_strings (builder, "set", strategy->lines);
+  rn_json_add_strings (builder, "set", strategy->lines);
   rn_json_add_string (builder, "summary", strategy->summary);
   rn_json_add_string (builder, "result", rn_strategy_result_text (strategy->result));
   rn_json_add_string (builder, "known_as", strategy->known_as != NULL ? strategy->known_as : "");
-  add_bool (builder, "default", strategy->is_default);
+  rn_json_add_bool (builder, "default", strategy->is_default);
   json_builder_end_object (builder);
 }
 
@@ -235,7 +204,7 @@ add_rule (JsonBuilder *builder, const RnStrategyRule *rule)
     others[i] = rn_strategy_get (rule->others[i])->name;
   json_builder_begin_object (builder);
   rn_json_add_string (builder, "strategy", rn_strategy_get (rule->strategy)->name);
-  add_strings (builder, "others", others);
+  rn_json_add_strings (builder, "others", others);
   rn_json_add_string (builder, "setting", setting);
   rn_json_add_string (builder, "reason", rule->reason);
   rn_json_add_string (builder, "instead", rule->instead);

@@ -6,23 +6,6 @@
 #include "runner/cli/json.h"
 
 static void
-add_bool (JsonBuilder *builder, const char *name, gboolean value)
-{
-  json_builder_set_member_name (builder, name);
-  json_builder_add_boolean_value (builder, value);
-}
-
-static void
-add_lines (JsonBuilder *builder, const char *const *lines)
-{
-  json_builder_set_member_name (builder, "lines");
-  json_builder_begin_array (builder);
-  for (int i = 0; lines != NULL && lines[i] != NULL; i++)
-    json_builder_add_string_value (builder, lines[i]);
-  json_builder_end_array (builder);
-}
-
-static void
 add_prediction (JsonBuilder *builder, const RnPrediction *prediction, double base_seconds)
 {
   rn_json_add_int (builder, "total_bytes", (gint64) prediction->memory.total_bytes);
@@ -83,7 +66,7 @@ add_peak (JsonBuilder *builder, const RnPlan *plan)
   json_builder_end_array (builder);
 }
 
-/* Numbers of each strategy as it would be on; of one that is on already, "total_bytes_off" is without it. */
+/* Numbers of each strategy as it is or would be on, against the configuration without it. */
 static void
 add_strategies (JsonBuilder *builder, const RnStrategyTable *table)
 {
@@ -96,10 +79,10 @@ add_strategies (JsonBuilder *builder, const RnStrategyTable *table)
       const RnPrediction *without = row->is_on ? &row->prediction : &table->base;
       json_builder_begin_object (builder);
       rn_json_add_string (builder, "name", row->strategy->name);
-      add_bool (builder, "is_on", row->is_on);
-      add_lines (builder, row->strategy->lines);
+      rn_json_add_bool (builder, "is_on", row->is_on);
+      rn_json_add_strings (builder, "lines", row->strategy->lines);
       rn_json_add_string (builder, "results", rn_strategy_result_text (row->strategy->result));
-      add_bool (builder, "is_bit_equal", row->strategy->result == RN_RESULT_BITS);
+      rn_json_add_bool (builder, "is_bit_equal", row->strategy->result == RN_RESULT_BITS);
       if (row->refusal != NULL)
         rn_json_add_string (builder, "refused", row->refusal);
       else
@@ -122,7 +105,7 @@ add_budget (JsonBuilder *builder, const RnJob *job)
   json_builder_begin_object (builder);
   rn_json_add_int (builder, "budget_bytes", (gint64) rn_room_of (job).bytes);
   rn_json_add_int (builder, "candidates", rn_budget_count (job->budget));
-  add_lines (builder, (const char *const *) job->chosen->lines);
+  rn_json_add_strings (builder, "lines", (const char *const *) job->chosen->lines);
   rn_json_add_int (builder, "unchanged_bytes", (gint64) unchanged->prediction.memory.total_bytes);
   rn_json_add_int (builder, "total_bytes", (gint64) job->chosen->prediction.memory.total_bytes);
   rn_json_add_float (builder, "time_ratio", job->chosen->seconds / unchanged->seconds);
@@ -137,12 +120,12 @@ add_largest (JsonBuilder *builder, const RnLargestBatch *largest)
   json_builder_set_member_name (builder, "largest_batch");
   json_builder_begin_object (builder);
   rn_json_add_int (builder, "room_bytes", (gint64) largest->room.bytes);
-  add_bool (builder, "is_budget", largest->room.is_budget);
+  rn_json_add_bool (builder, "is_budget", largest->room.is_budget);
   rn_json_add_int (builder, "batch", largest->batch);
   rn_json_add_int (builder, "needed_bytes", (gint64) rn_room_needed (&largest->room, &largest->fits.memory));
   rn_json_add_int (builder, "next_needed_bytes",
                    (gint64) rn_room_needed (&largest->room, &largest->too_much.memory));
-  add_lines (builder, (const char *const *) largest->lines);
+  rn_json_add_strings (builder, "lines", (const char *const *) largest->lines);
   json_builder_end_object (builder);
 }
 
@@ -170,7 +153,7 @@ rn_plan_print_json (const RnPlanReport *report)
   rn_json_add_string (builder, "peak_op", peak);
   rn_json_add_int (builder, "threads", report->job->device->n_threads);
   rn_json_add_string (builder, "device", report->job->device->description);
-  add_bool (builder, "is_upper_bound", rn_job_is_for_plan (report->job));
+  rn_json_add_bool (builder, "is_upper_bound", rn_job_is_for_plan (report->job));
   rn_json_add_int (builder, "batch", m.worst.n);
   rn_json_add_int (builder, "height", m.worst.height);
   rn_json_add_int (builder, "width", m.worst.width);

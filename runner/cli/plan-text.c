@@ -85,19 +85,13 @@ shorten (const char *refusal)
   return g_steal_pointer (&line);
 }
 
-static double
-extra_work (const RnPlanWork *work)
-{
-  return work->step > 0 ? 100.0 * (double) work->recompute / (double) work->step : 0;
-}
-
 /* What a strategy does: @with it against @without. */
 static void
 print_effect (const RnPrediction *with, const RnPrediction *without)
 {
   g_print ("%9.1f %9.1f %6.2f %6.1f", mib (with->memory.total_bytes),
            mib (without->memory.total_bytes) - mib (with->memory.total_bytes),
-           with->seconds / without->seconds, extra_work (&with->work));
+           with->seconds / without->seconds, rn_plan_work_extra (&with->work));
 }
 
 static void
@@ -146,7 +140,7 @@ print_budget (const RnJob *job)
       "times as long by prediction, with %.1f %% of the convolutions done once more\n",
       rn_budget_count (job->budget), mib (p->memory.total_bytes),
       mib (unchanged->prediction.memory.total_bytes), job->chosen->seconds / unchanged->seconds,
-      extra_work (&p->work));
+      rn_plan_work_extra (&p->work));
   if (job->chosen->lines[0] == NULL)
     g_print ("  nothing has to change\n");
   print_lines (job->chosen->lines);

@@ -2,6 +2,7 @@
 #include <config.h> /* Autoconf's; with quotes it would be the one beside this file */
 #include "runner/config/schema.h"
 
+#include "runner/base/size.h"
 #include "runner/config/node-private.h"
 
 #include <math.h>
@@ -524,6 +525,22 @@ rn_component_new (RnRegistry *registry, const RnNode *map, const char *deflt_typ
     }
   *component = found;
   return instance;
+}
+
+gboolean
+rn_node_read_size (const RnNode *node, const char *example, guint64 *bytes, GError **error)
+{
+  g_autoptr (GError) local = NULL;
+
+  if (rn_node_kind (node) == RN_NODE_INT && rn_node_as_int (node) > 0)
+    {
+      *bytes = (guint64) rn_node_as_int (node);
+      return TRUE;
+    }
+  if (rn_node_kind (node) != RN_NODE_STRING)
+    return rn_node_error (node, error, "needs a size, such as %s or a number of bytes above 0", example);
+  return (rn_size_parse (rn_node_as_string (node), bytes, &local) && *bytes > 0)
+         || rn_node_error (node, error, "%s", local != NULL ? local->message : "needs a size above 0");
 }
 
 void

@@ -28,6 +28,12 @@ gpointer rn_component_new (RnRegistry *registry, const RnNode *map, const char *
                            const char *const *skip, const RnComponent **component, GError **error);
 void rn_component_free (const RnComponent *component, gpointer instance);
 
+/*
+ * Bytes of a key of type NODE: a size, or a number above 0. @example: what the message offers.
+ * RN_CONFIG_ERROR with the place of @node.
+ */
+gboolean rn_node_read_size (const RnNode *node, const char *example, guint64 *bytes, GError **error);
+
 /* Documentation of a table, for `runner hooks NAME`: key, type, default, bounds, help; one line a key.
  * (transfer full) */
 char *rn_keys_describe (const RnKeySpec *keys);
