@@ -2,7 +2,8 @@
  * A run of 30 iterations, stopped after any of them and taken up by a new run, ends in the bits of a run that
  * was left alone, and logs the same losses and learning rates on the way: with and without accumulation,
  * dynamic loss scale, running mean and steps in the backward pass, counted in epochs and in iterations. Real
- * data, loaders and programs.
+ * data, loaders and programs. Then with what saves memory: half precision, momentum in bf16 or in host
+ * memory, offload, with_cp, a depth-first head, and what a budget chooses.
  *
  * 16 kinds of run times 30 iterations; a tenth of them unless RN_TEST_LONG=1.
  */
@@ -31,6 +32,13 @@ enum
   USES_ADAM = 1 << 4, /* some more, beside the kinds */
   IN_BACKWARD = 1 << 5,
   BY_FP16_LINE = 1 << 6, /* with SCALES: fp16 and the plain hook of the kind */
+  MOMENTUM_BF16 = 1 << 7,
+  MOMENTUM_HOST = 1 << 8,
+  DEPTH_FIRST = 1 << 9,
+  OFFLOADS = 1 << 10,
+  IS_RESNET = 1 << 11, /* has residual blocks */
+  WITH_CP = 1 << 12,
+  HAS_BUDGET = 1 << 13, /* of four fifths */
 };
 
 static char *data;
@@ -135,6 +143,55 @@ find_last (Run *run)
   run->last = g_build_filename (run->dir, name, NULL);
 }
 
+static gsize
+planned_bytes (const RnTraining *training)
+{
+  return rn_programs_memory (training->job->programs).total_bytes;
+}
+
+/* The kind's lines under `model:` and `memory:`, but the budget. */
+static void
+add_memory_lines (GPtrArray *changes, int kind)
+{
+  static const char *const resnet[] = { SMALL_RESNET };
+  const struct
+  {
+    int bit;
+    const char *on, *off;
+  } lines[] = {
+    { IN_BACKWARD, "memory.update=in_backward", "memory.update=after_backward" },
+    { IN_BACKWARD | DEPTH_FIRST, "memory.head=depth_first", "memory.head=all_levels" },
+    { MOMENTUM_BF16, "memory.momentum=bf16", NULL },
+    { MOMENTUM_HOST, "memory.momentum=host", NULL },
+    { OFFLOADS, "memory.offload=idle>2", NULL },
+    { WITH_CP, "model.backbone.with_cp=true", NULL },
+  };
+
+  if (kind & IS_RESNET)
+    for (gsize i = 0; i < G_N_ELEMENTS (resnet); i++)
+      g_ptr_array_add (changes, (gpointer) resnet[i]);
+  for (gsize i = 0; i < G_N_ELEMENTS (lines); i++)
+    if ((kind & lines[i].bit) || lines[i].off != NULL)
+      g_ptr_array_add (changes, (gpointer) (kind & lines[i].bit ? lines[i].on : lines[i].off));
+}
+
+/* Opens @run with @changes and a budget that the plain run does not fit in. */
+static RnTraining *
+train_in_budget (Run *run, GPtrArray *changes, gboolean is_resume)
+{
+  RnTraining *plain =
+      small_detector_training (data, run->dir, (const char *const *) changes->pdata, TRUE, NULL);
+  gsize budget = planned_bytes (plain) / 5 * 4;
+  g_autofree char *line = g_strdup_printf ("memory.budget=%" G_GSIZE_FORMAT, budget);
+
+  rn_training_free (plain);
+  g_ptr_array_insert (changes, (int) changes->len - 1, line);
+  RnTraining *training =
+      small_detector_training (data, run->dir, (const char *const *) changes->pdata, is_resume, NULL);
+  g_assert_cmpuint (planned_bytes (training), <=, budget);
+  return training;
+}
+
 /* Goes on with what is in the folder, if anything is. @stop_at 0: to the end. */
 static void
 go (Run *run, int kind, gint64 stop_at)
@@ -148,7 +205,7 @@ go (Run *run, int kind, gint64 stop_at)
                       "custom_hooks=[{type: StopHook, stop_at: %d, by_signal: %s, overflows: %s}%s]",
                       (int) stop_at, stop_at % 2 == 0 ? "true" : "false", kind & SCALES ? "true" : "false",
                       kind & HAS_EMA ? ", {type: EMAHook, momentum: 0.05, interval: 2, begin_iter: 2}" : "");
-  const char *const changes[] = {
+  const char *const lines[] = {
     optimizer,
     hooks,
     by_iter ? "runner={type: IterBasedRunner, max_iters: 30}"
@@ -160,12 +217,19 @@ go (Run *run, int kind, gint64 stop_at)
                      : "optimizer={type: SGD, lr: 0.05, momentum: 0.9, dampening: 0.1}",
     kind & BY_FP16_LINE ? "fp16={opt_level: O2, loss_scale: {init_scale: 1024, growth_interval: 3}}"
                         : "fp16=null",
-    kind & IN_BACKWARD ? "memory.update=in_backward" : "memory.update=after_backward",
-    kind & IN_BACKWARD ? "memory.head=depth_first" : "memory.head=all_levels",
-    NULL,
   };
+  g_autoptr (GPtrArray) changes = g_ptr_array_new ();
 
-  g_autoptr (RnTraining) training = small_detector_training (data, run->dir, changes, is_resume, NULL);
+  for (gsize i = 0; i < G_N_ELEMENTS (lines); i++)
+    g_ptr_array_add (changes, (gpointer) lines[i]);
+  add_memory_lines (changes, kind);
+  g_ptr_array_add (changes, NULL);
+  /* A ResNet would ask for pretrained weights otherwise. */
+  gboolean is_resumed = is_resume || (kind & IS_RESNET) != 0;
+  g_autoptr (RnTraining) training =
+      kind & HAS_BUDGET
+          ? train_in_budget (run, changes, is_resumed)
+          : small_detector_training (data, run->dir, (const char *const *) changes->pdata, is_resumed, NULL);
   if (is_resume && !rn_runner_resume (training->runner, NULL, &error))
     g_error ("%s", error->message);
   rn_signals_install ();
@@ -246,11 +310,18 @@ assert_same_lines (const GPtrArray *lines, const GPtrArray *expected)
   g_assert_cmpuint (lines->len, ==, expected->len);
 }
 
+static guint
+count_weights (const RnSafetensors *file)
+{
+  return count_tensors (file, "backbone.") + count_tensors (file, "neck.")
+         + count_tensors (file, "bbox_head.");
+}
+
 static void
 assert_stopped_file (const char *path, int kind, gint64 at)
 {
   g_autoptr (RnSafetensors) file = open_file (path);
-  guint n_weights = count_tensors (file, "backbone.") + count_tensors (file, "bbox_head.");
+  guint n_weights = count_weights (file);
   gboolean is_open = (kind & ACCUMULATES) != 0 && at % 4 != 0 && at < N_ITERS;
 
   g_assert_cmpuint (count_tensors (file, "ema/"), ==, (kind & HAS_EMA) != 0 && at > 2 ? n_weights : 0);
@@ -299,14 +370,19 @@ static void
 assert_straight_file (int kind)
 {
   g_autoptr (RnSafetensors) file = open_file (straight.last);
-  guint n_weights = count_tensors (file, "backbone.") + count_tensors (file, "bbox_head.");
+  guint n_weights = count_weights (file);
+  const char *state = kind & USES_ADAM ? "exp_avg_sq/" : "momentum/";
 
-  g_assert_cmpuint (n_weights, ==, 9);
+  if (!(kind & IS_RESNET))
+    {
+      g_assert_cmpuint (n_weights, ==, 9);
+      g_assert_cmpuint (count_tensors (file, state), ==, 7);
+    }
+  g_assert_cmpuint (count_tensors (file, state), >, 0);
+  for (guint i = 0; i < rn_safetensors_size (file); i++)
+    if (g_str_has_prefix (rn_safetensors_get (file, i)->name, state))
+      g_assert_cmpstr (rn_safetensors_get (file, i)->type, ==, kind & MOMENTUM_BF16 ? "BF16" : "F32");
   g_assert_cmpuint (count_tensors (file, "ema/"), ==, kind & HAS_EMA ? n_weights : 0);
-  if (kind & USES_ADAM)
-    g_assert_cmpuint (count_tensors (file, "exp_avg_sq/"), ==, 7);
-  else
-    g_assert_cmpuint (count_tensors (file, "momentum/"), ==, 7);
 }
 
 static void
@@ -360,6 +436,18 @@ main (int argc, char **argv)
   g_test_add_data_func ("/resume-matrix/fp16-line/iterations",
                         GINT_TO_POINTER (BY_FP16_LINE | SCALES | ACCUMULATES | BY_ITERATION), test_kind);
   g_test_add_data_func ("/resume-matrix/adam/iterations", GINT_TO_POINTER (USES_ADAM | BY_ITERATION),
+                        test_kind);
+  const int half = BY_FP16_LINE | SCALES | ACCUMULATES;
+  g_test_add_data_func ("/resume-matrix/momentum-bf16", GINT_TO_POINTER (MOMENTUM_BF16 | half | HAS_EMA),
+                        test_kind);
+  g_test_add_data_func ("/resume-matrix/momentum-host",
+                        GINT_TO_POINTER (MOMENTUM_HOST | USES_ADAM | BY_ITERATION | IN_BACKWARD), test_kind);
+  g_test_add_data_func ("/resume-matrix/offload",
+                        GINT_TO_POINTER (OFFLOADS | MOMENTUM_HOST | ACCUMULATES | HAS_EMA), test_kind);
+  g_test_add_data_func ("/resume-matrix/with-cp",
+                        GINT_TO_POINTER (IS_RESNET | WITH_CP | DEPTH_FIRST | MOMENTUM_BF16 | half),
+                        test_kind);
+  g_test_add_data_func ("/resume-matrix/budget", GINT_TO_POINTER (IS_RESNET | HAS_BUDGET | ACCUMULATES),
                         test_kind);
   int result = g_test_run ();
   if (straight_kind >= 0)
