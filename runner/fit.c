@@ -6,22 +6,8 @@
 #include "runner/base/error.h"
 #include "runner/base/size.h"
 #include "runner/budget.h"
+#include "runner/largest-batch.h"
 #include "runner/process-memory.h"
-
-/* The largest batch below that of the file which fits with @lines; 0: none. */
-static int
-find_batch (const RnJob *job, const RnRoom *room, char *const *lines, RnPrediction *prediction)
-{
-  g_autoptr (RnPredictor) predictor = rn_predictor_new (job, job->shapes);
-
-  for (int batch = rn_predictor_largest (predictor).n - 1; batch > 0; batch--)
-    if (rn_predict (predictor, (const char *const *) lines, batch, RN_PREDICT_BOUND, prediction, NULL)
-        && rn_room_needed (room, &prediction->memory) <= room->bytes
-        && rn_predict (predictor, (const char *const *) lines, batch, RN_PREDICT_ALL, prediction, NULL)
-        && rn_room_needed (room, &prediction->memory) <= room->bytes)
-      return batch;
-  return 0;
-}
 
 /* As one argument list: the batch, and @lines. (transfer full) */
 static char *
@@ -58,18 +44,21 @@ advise (const RnJob *job, const RnRoom *room)
   const RnCandidate *smallest = rn_budget_smallest (budget, room, NULL);
   if (smallest == NULL)
     return NULL;
-  RnPrediction prediction;
-  int batch = find_batch (job, room, smallest->lines, &prediction);
+  g_autoptr (RnPredictor) predictor = rn_predictor_new (job, job->shapes);
+  g_autoptr (GPtrArray) sets = g_ptr_array_new ();
+  g_auto (RnLargestBatch) largest = { 0 };
+  g_ptr_array_add (sets, smallest->lines);
+  rn_largest_batch (predictor, sets, room, &largest);
   g_autofree char *least = rn_size_format (rn_room_needed (room, &smallest->prediction.memory));
-  if (batch == 0)
+  if (largest.batch == 0)
     {
       g_autofree char *arguments = rn_lines_to_arguments (smallest->lines);
       return g_strdup_printf ("the least that other lines give is %s, with %s; what needs less: a smaller "
                               "img_scale",
                               least, arguments[0] != '\0' ? arguments : "none");
     }
-  g_autofree char *arguments = with_batch (batch, smallest->lines);
-  g_autofree char *size = rn_size_format (rn_room_needed (room, &prediction.memory));
+  g_autofree char *arguments = with_batch (largest.batch, smallest->lines);
+  g_autofree char *size = rn_size_format (rn_room_needed (room, &largest.fits.memory));
   return g_strdup_printf ("with this batch the least is %s; what fits, in %s: %s", least, size, arguments);
 }
 

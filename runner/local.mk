@@ -36,7 +36,8 @@ librunner_internal_la_SOURCES += \
   runner/image-files.c runner/image-files.h \
   runner/infer.c runner/infer.h \
   runner/browse.c runner/browse.h \
-  runner/budget.c runner/budget.h runner/fit.c runner/fit.h runner/predict.c runner/predict.h \
+  runner/budget.c runner/budget.h runner/fit.c runner/fit.h runner/largest-batch.c runner/largest-batch.h \
+  runner/predict.c runner/predict.h \
   runner/job.c runner/job.h \
   runner/activations.c \
   runner/non-finite.c runner/programs-memory.c runner/programs-private.h runner/programs-run.c runner/programs.c runner/programs.h \

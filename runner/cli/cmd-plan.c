@@ -70,6 +70,19 @@ open_job (const RnOptions *options, const PlanOptions *plan, int batch, GError *
   return g_steal_pointer (&job);
 }
 
+/* Those that a budget may choose, or the file as it is. */
+static GPtrArray *
+lines_to_try (const RnJob *job)
+{
+  static char *no_lines[] = { NULL };
+
+  if (job->budget != NULL)
+    return rn_budget_front (job->budget);
+  GPtrArray *sets = g_ptr_array_new ();
+  g_ptr_array_add (sets, no_lines);
+  return sets;
+}
+
 /*
  * A job with the largest batch that fits. The candidates of a budget are those of one batch; they are made
  * anew for the answer until it stays.
@@ -85,7 +98,8 @@ open_largest (const RnOptions *options, const PlanOptions *plan, RnLargestBatch 
       g_autoptr (RnPredictor) own = job->budget == NULL ? rn_predictor_new (job, job->shapes) : NULL;
       RnPredictor *predictor = own != NULL ? own : rn_budget_predictor (job->budget);
       int batch = rn_predictor_largest (predictor).n;
-      rn_largest_batch (predictor, job->budget, &room, largest);
+      g_autoptr (GPtrArray) sets = lines_to_try (job);
+      rn_largest_batch (predictor, sets, &room, largest);
       if (largest->batch == batch)
         break;
       if (largest->batch == 0)

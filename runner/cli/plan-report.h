@@ -6,6 +6,7 @@
 
 #include <json-glib/json-glib.h>
 #include "runner/budget.h"
+#include "runner/largest-batch.h"
 #include "runner/strategies.h"
 
 G_BEGIN_DECLS
@@ -60,27 +61,6 @@ typedef struct
 RnStrategyTable *rn_strategy_table_new (RnPredictor *predictor, const RnNode *root, GError **error);
 void rn_strategy_table_free (RnStrategyTable *table);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnStrategyTable, rn_strategy_table_free)
-
-/* ---- the largest batch ---- */
-
-typedef struct
-{
-  RnRoom room;
-  int batch;             /* 0: not even one image fits */
-  RnPrediction fits;     /* of batch, unless that is 0 */
-  RnPrediction too_much; /* of one more */
-  char **lines;          /* strategies that it takes, each as after --set, NULL-ended */
-} RnLargestBatch;
-
-/*
- * By planning alone, from the batch on that @predictor's shapes have. @budget: (nullable): its candidates may
- * be used. @largest: (out): with at least the lines of a batch that fits; what fits and what does not are
- * both planned.
- */
-void rn_largest_batch (RnPredictor *predictor, const RnBudget *budget, const RnRoom *room,
-                       RnLargestBatch *largest);
-void rn_largest_batch_clear (RnLargestBatch *largest);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RnLargestBatch, rn_largest_batch_clear)
 
 /* ---- all of it ---- */
 
