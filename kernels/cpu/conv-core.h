@@ -61,6 +61,26 @@ RnStatus rn_conv_core_execute (const RnConvCore *core, RnDevice *device, const v
 void rn_conv_core_add_gradients (const RnConvCore *core, const RnOpCall *call, const void *const *in,
                                  void *const *out, void *workspace);
 
+/*
+ * A kernel of one direction (fwd, bwd_data, bwd_weights) and way to do it: @direction_prepare takes @way
+ * beside what a kernel's prepare takes; @family names the other functions of the file.
+ */
+#define RN_CONV_KERNEL(variable, OP, op_, family, direction, suffix, priority_, way)                \
+  static RnStatus variable##_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, \
+                                      const char **reason)                                          \
+  {                                                                                                 \
+    return direction##_prepare (device, call, way, prepared, reason);                               \
+  }                                                                                                 \
+  const RnKernel variable = {                                                                       \
+    .op = RN_OP_##OP,                                                                               \
+    .name = "cpu:" op_ ":" suffix,                                                                  \
+    .priority = priority_,                                                                          \
+    .prepare = variable##_prepare,                                                                  \
+    .finalize = family##_finalize,                                                                  \
+    .run = family##_##direction##_run,                                                              \
+    .release = family##_release,                                                                    \
+  };
+
 G_END_DECLS
 
 #endif

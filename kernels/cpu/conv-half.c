@@ -496,31 +496,15 @@ half_bwd_weights_run (RnDevice *device, const RnOpCall *call, gconstpointer stat
   return status;
 }
 
-/* A kernel per direction and way. */
-#define HALF_KERNEL(variable, OP, op_, direction, suffix, priority_, way)                           \
-  static RnStatus variable##_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, \
-                                      const char **reason)                                          \
-  {                                                                                                 \
-    return direction##_prepare (device, call, way, prepared, reason);                               \
-  }                                                                                                 \
-  const RnKernel variable = {                                                                       \
-    .op = RN_OP_##OP,                                                                               \
-    .name = "cpu:" op_ ":" suffix,                                                                  \
-    .priority = priority_,                                                                          \
-    .prepare = variable##_prepare,                                                                  \
-    .finalize = half_finalize,                                                                      \
-    .run = half_##direction##_run,                                                                  \
-    .release = half_release,                                                                        \
-  };
-
-#define HALF_KERNELS(op_, OP, direction)                                                           \
-  HALF_KERNEL (rn_half_##op_, OP, #op_, direction, "half", RN_PRIORITY_ONEDNN, HALF_DIRECT)        \
-  HALF_KERNEL (rn_half_winograd_##op_, OP, #op_, direction, "half:winograd", RN_PRIORITY_WINOGRAD, \
-               HALF_WINOGRAD)
+#define HALF_KERNELS(op_, OP, direction)                                                                    \
+  RN_CONV_KERNEL (rn_half_##op_, OP, #op_, half, direction, "half", RN_PRIORITY_ONEDNN, HALF_DIRECT)        \
+  RN_CONV_KERNEL (rn_half_winograd_##op_, OP, #op_, half, direction, "half:winograd", RN_PRIORITY_WINOGRAD, \
+                  HALF_WINOGRAD)
 
 HALF_KERNELS (conv2d_fwd, CONV2D_FWD, fwd)
 HALF_KERNELS (conv2d_bwd_data, CONV2D_BWD_DATA, bwd_data)
 HALF_KERNELS (conv2d_bwd_weights, CONV2D_BWD_WEIGHTS, bwd_weights)
-HALF_KERNEL (rn_bf16_conv2d_fwd, CONV2D_FWD, "conv2d_fwd", fwd, "onednn-bf16", RN_PRIORITY_TILES, HALF_TILES)
-HALF_KERNEL (rn_bf16_conv2d_bwd_data, CONV2D_BWD_DATA, "conv2d_bwd_data", bwd_data, "onednn-bf16",
-             RN_PRIORITY_TILES, HALF_TILES)
+RN_CONV_KERNEL (rn_bf16_conv2d_fwd, CONV2D_FWD, "conv2d_fwd", half, fwd, "onednn-bf16", RN_PRIORITY_TILES,
+                HALF_TILES)
+RN_CONV_KERNEL (rn_bf16_conv2d_bwd_data, CONV2D_BWD_DATA, "conv2d_bwd_data", half, bwd_data, "onednn-bf16",
+                RN_PRIORITY_TILES, HALF_TILES)

@@ -196,28 +196,10 @@ conv_bwd_weights_run (RnDevice *device, const RnOpCall *call, gconstpointer stat
   return status;
 }
 
-/*
- * A kernel per direction and algorithm. They differ in what prepare asks the library for.
- */
-#define CONV_KERNEL(variable, OP, op_, direction, suffix, priority_, is_winograd)                   \
-  static RnStatus variable##_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, \
-                                      const char **reason)                                          \
-  {                                                                                                 \
-    return direction##_prepare (device, call, is_winograd, prepared, reason);                       \
-  }                                                                                                 \
-  const RnKernel variable = {                                                                       \
-    .op = RN_OP_##OP,                                                                               \
-    .name = "cpu:" op_ ":" suffix,                                                                  \
-    .priority = priority_,                                                                          \
-    .prepare = variable##_prepare,                                                                  \
-    .finalize = conv_finalize,                                                                      \
-    .run = conv_##direction##_run,                                                                  \
-    .release = conv_release,                                                                        \
-  };
-
-#define CONV_KERNELS(op_, OP, direction)                                                  \
-  CONV_KERNEL (rn_onednn_##op_, OP, #op_, direction, "onednn", RN_PRIORITY_ONEDNN, FALSE) \
-  CONV_KERNEL (rn_winograd_##op_, OP, #op_, direction, "winograd", RN_PRIORITY_WINOGRAD, TRUE)
+/* They differ in what prepare asks the library for. */
+#define CONV_KERNELS(op_, OP, direction)                                                           \
+  RN_CONV_KERNEL (rn_onednn_##op_, OP, #op_, conv, direction, "onednn", RN_PRIORITY_ONEDNN, FALSE) \
+  RN_CONV_KERNEL (rn_winograd_##op_, OP, #op_, conv, direction, "winograd", RN_PRIORITY_WINOGRAD, TRUE)
 
 CONV_KERNELS (conv2d_fwd, CONV2D_FWD, fwd)
 CONV_KERNELS (conv2d_bwd_data, CONV2D_BWD_DATA, bwd_data)
