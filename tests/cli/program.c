@@ -38,6 +38,25 @@ run_program (const char *first, ...)
   return result;
 }
 
+JsonParser *
+parse_json (const Result *result)
+{
+  g_autoptr (GError) error = NULL;
+  JsonParser *parser = json_parser_new_immutable ();
+
+  if (result->code != 0)
+    g_error ("exit code %d: %s", result->code, result->err);
+  json_parser_load_from_data (parser, result->out, -1, &error);
+  g_assert_no_error (error);
+  return parser;
+}
+
+JsonObject *
+json_object_of (JsonParser *parser)
+{
+  return json_node_get_object (json_parser_get_root (parser));
+}
+
 void
 assert_contains (const char *text, const char *words)
 {

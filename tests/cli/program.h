@@ -3,6 +3,7 @@
 #define TESTS_CLI_PROGRAM_H
 
 #include <glib.h>
+#include <json-glib/json-glib.h>
 #include "tests/tree.h"
 
 G_BEGIN_DECLS
@@ -18,6 +19,12 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Result, result_clear)
 
 /* Runs `runner @first ...`, up to NULL. Being killed by a signal fails the test. */
 Result run_program (const char *first, ...) G_GNUC_NULL_TERMINATED;
+
+/* What a run printed: one JSON value and nothing around it. Fails the test if that is not so. (transfer full)
+ */
+JsonParser *parse_json (const Result *result);
+/* The object that it is. Lent. */
+JsonObject *json_object_of (JsonParser *parser);
 
 /* Fails the test, showing @text, if @words are not in it. */
 void assert_contains (const char *text, const char *words);

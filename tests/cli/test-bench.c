@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <glib/gstdio.h>
-#include <json-glib/json-glib.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -18,29 +17,10 @@
   "--set", "classes=[circle, square, triangle]", SMALL_MODEL, "model.backbone.frozen_stages=1", \
       "optimizer_config.grad_clip=null"
 
-static JsonParser *
-parse (const Result *result)
-{
-  g_autoptr (GError) error = NULL;
-  JsonParser *parser = json_parser_new_immutable ();
-
-  if (result->code != 0)
-    g_error ("exit code %d: %s", result->code, result->err);
-  json_parser_load_from_data (parser, result->out, -1, &error);
-  g_assert_no_error (error);
-  return parser;
-}
-
-static JsonObject *
-root_of (JsonParser *parser)
-{
-  return json_node_get_object (json_parser_get_root (parser));
-}
-
 static JsonObject *
 row_of (JsonParser *parser, guint index, const char *name)
 {
-  JsonArray *rows = json_object_get_array_member (root_of (parser), "strategies");
+  JsonArray *rows = json_object_get_array_member (json_object_of (parser), "strategies");
 
   g_assert_cmpuint (index, <, json_array_get_length (rows));
   JsonObject *row = json_array_get_object_element (rows, index);
@@ -66,10 +46,10 @@ assert_as_planned (const char *config, JsonObject *row)
   for (guint i = 0; i < json_array_get_length (lines); i++)
     line[i] = json_array_get_string_element (lines, i);
   g_auto (Result) result = run_program ("plan", config, SHAPE, "--json", SMALL, line[0], line[1], NULL);
-  g_autoptr (JsonParser) plan = parse (&result);
-  g_assert_cmpint (get (row, "planned_bytes"), ==, get (root_of (plan), "total_bytes"));
-  g_assert_cmpint (get (row, "arena_bytes"), ==, get (root_of (plan), "arena_bytes"));
-  g_assert_cmpint (get (row, "host_bytes"), ==, get (root_of (plan), "host_bytes"));
+  g_autoptr (JsonParser) plan = parse_json (&result);
+  g_assert_cmpint (get (row, "planned_bytes"), ==, get (json_object_of (plan), "total_bytes"));
+  g_assert_cmpint (get (row, "arena_bytes"), ==, get (json_object_of (plan), "arena_bytes"));
+  g_assert_cmpint (get (row, "host_bytes"), ==, get (json_object_of (plan), "host_bytes"));
 }
 
 /* Nothing is written behind the arena, and its last buffer is written. A buffer ends at most 63 bytes before
@@ -125,7 +105,7 @@ test_table (void)
       run_program ("bench", config, SHAPE, "--iters=3", "--warmup=0", "--repeat=2", "--json", "--png", png,
                    "--strategies=accumulation,with_cp,with_cp+in_backward,budget", "--budget=8MiB", SMALL,
                    "memory.offload=none", "memory.workspace_limit=64MiB", NULL);
-  g_autoptr (JsonParser) parser = parse (&result);
+  g_autoptr (JsonParser) parser = parse_json (&result);
   JsonObject *base = row_of (parser, 0, "base"), *accumulation = row_of (parser, 1, "accumulation"),
              *with_cp = row_of (parser, 2, "with_cp"), *both = row_of (parser, 3, "with_cp+in_backward"),
              *budget = row_of (parser, 4, "budget");
@@ -138,8 +118,8 @@ test_table (void)
       if (i != 4) /* the plan of a budget has the lines that it chose too */
         assert_as_planned (config, rows[i]);
     }
-  g_assert_cmpint (get (root_of (parser), "planned_bytes"), ==, get (base, "planned_bytes"));
-  g_assert_cmpint (get (root_of (parser), "batch"), ==, 2);
+  g_assert_cmpint (get (json_object_of (parser), "planned_bytes"), ==, get (base, "planned_bytes"));
+  g_assert_cmpint (get (json_object_of (parser), "batch"), ==, 2);
   g_assert_cmpint (get (base, "iters"), ==, 3);
   g_assert_cmpint (get (accumulation, "iters"), ==, 4); /* whole steps */
   g_assert_cmpint (get (with_cp, "planned_bytes"), <, get (base, "planned_bytes"));
@@ -170,10 +150,10 @@ test_check (void)
       g_auto (Result) result =
           run_program ("bench", config, "--single", SHAPE, "--iters=1", "--warmup=0", "--json", SMALL,
                        "memory.offload=idle>16", check ? "--check" : NULL, NULL);
-      g_autoptr (JsonParser) parser = parse (&result);
-      highest[check] = get (root_of (parser), "highest_arena_byte");
-      host[check] = get (root_of (parser), "highest_host_byte");
-      g_assert_cmpint (get (root_of (parser), "arena_bytes"), >=, highest[check]);
+      g_autoptr (JsonParser) parser = parse_json (&result);
+      highest[check] = get (json_object_of (parser), "highest_arena_byte");
+      host[check] = get (json_object_of (parser), "highest_host_byte");
+      g_assert_cmpint (get (json_object_of (parser), "arena_bytes"), >=, highest[check]);
     }
   g_assert_cmpint (ABS (highest[0] - highest[1]), <, 64);
   g_assert_cmpint (host[0], >, 0);

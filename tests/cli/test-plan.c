@@ -6,7 +6,6 @@
 #include "tests/small-model.h"
 
 #include <glib/gstdio.h>
-#include <json-glib/json-glib.h>
 #include <string.h>
 
 #define SHAPE "--shape", "64x96", "--threads", "1"
@@ -34,30 +33,10 @@ tear_down (Fixture *f, gconstpointer user_data)
   g_free (f->config);
 }
 
-/* The object that a run printed; strict JSON, nothing around it. */
-static JsonParser *
-parse (const Result *result)
-{
-  g_autoptr (GError) error = NULL;
-  JsonParser *parser = json_parser_new_immutable ();
-
-  if (result->code != 0)
-    g_error ("exit code %d: %s", result->code, result->err);
-  json_parser_load_from_data (parser, result->out, -1, &error);
-  g_assert_no_error (error);
-  return parser;
-}
-
-static JsonObject *
-root_of (JsonParser *parser)
-{
-  return json_node_get_object (json_parser_get_root (parser));
-}
-
 static JsonObject *
 find_strategy (JsonParser *parser, const char *name)
 {
-  JsonArray *rows = json_object_get_array_member (root_of (parser), "strategies");
+  JsonArray *rows = json_object_get_array_member (json_object_of (parser), "strategies");
 
   for (guint i = 0; i < json_array_get_length (rows); i++)
     {
@@ -72,9 +51,9 @@ static gint64
 total_of (const char *config, const char *line)
 {
   g_auto (Result) result = run_program ("plan", config, SHAPE, "--json", SMALL, line, NULL);
-  g_autoptr (JsonParser) parser = parse (&result);
+  g_autoptr (JsonParser) parser = parse_json (&result);
 
-  return json_object_get_int_member (root_of (parser), "total_bytes");
+  return json_object_get_int_member (json_object_of (parser), "total_bytes");
 }
 
 /* A row of the table is what a file with the line needs; and in such a file the row says that it is on. */
@@ -86,8 +65,8 @@ test_rows (Fixture *f, gconstpointer user_data)
                                           { "with_cp", "model.backbone.with_cp=true" },
                                           { "momentum_host", "memory.momentum=host" } };
   g_auto (Result) result = run_program ("plan", f->config, SHAPE, "--json", SMALL, NULL);
-  g_autoptr (JsonParser) plain = parse (&result);
-  gint64 base = json_object_get_int_member (root_of (plain), "total_bytes");
+  g_autoptr (JsonParser) plain = parse_json (&result);
+  gint64 base = json_object_get_int_member (json_object_of (plain), "total_bytes");
 
   for (gsize i = 0; i < G_N_ELEMENTS (lines); i++)
     {
@@ -99,11 +78,11 @@ test_rows (Fixture *f, gconstpointer user_data)
     }
 
   g_auto (Result) with = run_program ("plan", f->config, SHAPE, "--json", SMALL, lines[0][1], NULL);
-  g_autoptr (JsonParser) parser = parse (&with);
+  g_autoptr (JsonParser) parser = parse_json (&with);
   JsonObject *row = find_strategy (parser, lines[0][0]);
   g_assert_true (json_object_get_boolean_member (row, "is_on"));
   g_assert_cmpint (json_object_get_int_member (row, "total_bytes"), ==,
-                   json_object_get_int_member (root_of (parser), "total_bytes"));
+                   json_object_get_int_member (json_object_of (parser), "total_bytes"));
   g_assert_cmpint (json_object_get_int_member (row, "saved_bytes"), ==,
                    json_object_get_int_member (find_strategy (plain, lines[0][0]), "saved_bytes"));
 }
@@ -114,7 +93,7 @@ test_refused_row (Fixture *f, gconstpointer user_data)
 {
   g_auto (Result) result = run_program ("plan", f->config, SHAPE, "--json", SMALL,
                                         "optimizer_config.grad_clip={max_norm: 1, norm_type: 2}", NULL);
-  g_autoptr (JsonParser) parser = parse (&result);
+  g_autoptr (JsonParser) parser = parse_json (&result);
   JsonObject *row = find_strategy (parser, "in_backward");
 
   assert_contains (json_object_get_string_member (row, "refused"), "grad_clip");
@@ -134,8 +113,8 @@ test_layers (Fixture *f, gconstpointer user_data)
           with ? run_program ("plan", f->config, SHAPE, "--json", SMALL, "model.backbone.with_cp=true",
                               "memory.offload=block_outputs", NULL)
                : run_program ("plan", f->config, SHAPE, "--json", SMALL, NULL);
-      g_autoptr (JsonParser) parser = parse (&result);
-      JsonArray *layers = json_object_get_array_member (root_of (parser), "layers");
+      g_autoptr (JsonParser) parser = parse_json (&result);
+      JsonArray *layers = json_object_get_array_member (json_object_of (parser), "layers");
       for (guint i = 0; i < json_array_get_length (layers); i++)
         {
           JsonObject *layer = json_array_get_object_element (layers, i);
@@ -161,8 +140,8 @@ static void
 test_peak (Fixture *f, gconstpointer user_data)
 {
   g_auto (Result) result = run_program ("plan", f->config, SHAPE, "--json", SMALL, NULL);
-  g_autoptr (JsonParser) parser = parse (&result);
-  JsonArray *alive = json_object_get_array_member (root_of (parser), "peak");
+  g_autoptr (JsonParser) parser = parse_json (&result);
+  JsonArray *alive = json_object_get_array_member (json_object_of (parser), "peak");
   gint64 sum = 0, last = G_MAXINT64;
 
   for (guint i = 0; i < json_array_get_length (alive); i++)
@@ -171,7 +150,7 @@ test_peak (Fixture *f, gconstpointer user_data)
       g_assert_cmpint (bytes, <=, last);
       sum += last = bytes;
     }
-  g_assert_cmpint (sum, ==, json_object_get_int_member (root_of (parser), "live_bound_bytes"));
+  g_assert_cmpint (sum, ==, json_object_get_int_member (json_object_of (parser), "live_bound_bytes"));
 }
 
 static void
@@ -189,9 +168,9 @@ test_budget (Fixture *f, gconstpointer user_data)
 
   g_auto (Result) result =
       run_program ("plan", f->config, SHAPE, "--budget", least_text, "--json", FEW, NULL);
-  g_autoptr (JsonParser) parser = parse (&result);
-  JsonObject *budget = json_object_get_object_member (root_of (parser), "budget");
-  g_assert_cmpint (json_object_get_int_member (root_of (parser), "total_bytes"), ==, least);
+  g_autoptr (JsonParser) parser = parse_json (&result);
+  JsonObject *budget = json_object_get_object_member (json_object_of (parser), "budget");
+  g_assert_cmpint (json_object_get_int_member (json_object_of (parser), "total_bytes"), ==, least);
   g_assert_cmpint (json_object_get_int_member (budget, "budget_bytes"), ==, least);
   g_assert_cmpint (json_object_get_int_member (budget, "unchanged_bytes"), >, least);
   g_assert_cmpfloat (json_object_get_double_member (budget, "time_ratio"), >=, 1);
@@ -221,13 +200,13 @@ test_largest (Fixture *f, gconstpointer user_data)
 
   g_setenv ("RN_FREE_MEMORY", bytes, TRUE);
   g_auto (Result) result = run_program ("plan", f->config, SHAPE, "--batch", "auto", "--json", FEW, NULL);
-  g_autoptr (JsonParser) parser = parse (&result);
-  JsonObject *largest = json_object_get_object_member (root_of (parser), "largest_batch");
+  g_autoptr (JsonParser) parser = parse_json (&result);
+  JsonObject *largest = json_object_get_object_member (json_object_of (parser), "largest_batch");
   gint64 batch = json_object_get_int_member (largest, "batch"),
          room = json_object_get_int_member (largest, "room_bytes");
   g_assert_cmpint (batch, ==, 2);
-  g_assert_cmpint (json_object_get_int_member (root_of (parser), "batch"), ==, batch);
-  g_assert_cmpint (json_object_get_int_member (root_of (parser), "total_bytes"), ==, two);
+  g_assert_cmpint (json_object_get_int_member (json_object_of (parser), "batch"), ==, batch);
+  g_assert_cmpint (json_object_get_int_member (json_object_of (parser), "total_bytes"), ==, two);
   g_assert_cmpint (json_object_get_int_member (largest, "needed_bytes"), ==, two);
   g_assert_cmpint (two, <=, room);
   gint64 next = json_object_get_int_member (largest, "next_needed_bytes");
@@ -238,10 +217,10 @@ test_largest (Fixture *f, gconstpointer user_data)
   g_autofree char *budget = g_strdup_printf ("%" G_GINT64_FORMAT, room);
   g_auto (Result) saving =
       run_program ("plan", f->config, SHAPE, "--batch", "auto", "--budget", budget, "--json", FEW, NULL);
-  g_autoptr (JsonParser) saved = parse (&saving);
-  JsonObject *larger = json_object_get_object_member (root_of (saved), "largest_batch");
+  g_autoptr (JsonParser) saved = parse_json (&saving);
+  JsonObject *larger = json_object_get_object_member (json_object_of (saved), "largest_batch");
   g_assert_cmpint (json_object_get_int_member (larger, "batch"), >, batch);
-  g_assert_cmpint (json_object_get_int_member (root_of (saved), "total_bytes"), <=, room);
+  g_assert_cmpint (json_object_get_int_member (json_object_of (saved), "total_bytes"), <=, room);
   g_assert_cmpint (json_object_get_int_member (larger, "next_needed_bytes"), >, room);
 
   g_setenv ("RN_FREE_MEMORY", "1KiB", TRUE);
@@ -258,11 +237,11 @@ count_largest_workspace (const char *config, const char *line)
 {
   g_auto (Result) result =
       run_program ("plan", config, SHAPE, "--device", "cuda", "--json", SMALL, line, NULL);
-  g_autoptr (JsonParser) parser = parse (&result);
-  JsonArray *layers = json_object_get_array_member (root_of (parser), "layers");
+  g_autoptr (JsonParser) parser = parse_json (&result);
+  JsonArray *layers = json_object_get_array_member (json_object_of (parser), "layers");
   gint64 most = 0;
 
-  g_assert_true (json_object_get_boolean_member (root_of (parser), "is_upper_bound"));
+  g_assert_true (json_object_get_boolean_member (json_object_of (parser), "is_upper_bound"));
   for (guint i = 0; i < json_array_get_length (layers); i++)
     {
       JsonObject *layer = json_array_get_object_element (layers, i);

@@ -393,6 +393,7 @@ test_faults (void)
     { "dcn: {}", "", "", "", "x.yaml:3:", "unknown key" },
     { "plugins: []", "", "", "", "x.yaml:3:", "unknown key" },
     { "with_cp: some", "", "", "", "x.yaml:3:", "{segments: 2}" },
+    { "with_cp: {larger_than: 0MiB}", "", "", "", "x.yaml:3:", "a size above 0" },
     { "style: tensorflow", "", "", "", "x.yaml:3:", "caffe" },
     { "norm_cfg: {type: GN}", "", "", "", "x.yaml:3:", "BN" },
     { "norm_cfg: {type: BN, epsilon: 1}", "", "", "", "x.yaml:3:", "epsilon" },

@@ -99,6 +99,10 @@ test_lists (void)
   g_assert_no_error (error);
   g_assert_false (is_on (RN_STRATEGY_ACCUMULATION, root));
   g_assert_cmpint (rn_node_as_int (rn_node_path (root, "custom_hooks.1.cumulative_iters")), ==, 1);
+
+  g_autoptr (RnNode) long_name = load ("fp16: {dtype: bfloat16}");
+  g_assert_true (is_on (RN_STRATEGY_BF16, long_name));
+  g_assert_false (is_on (RN_STRATEGY_FP16, long_name));
 }
 
 /* ---- Rules ---- */
