@@ -88,28 +88,6 @@ rn_bars_area (const RnBars *bars, guint panel, guint row, guint series, double a
   area[3] = BAR - 1;
 }
 
-static void
-set_grey (cairo_t *cr, double grey)
-{
-  cairo_set_source_rgb (cr, grey, grey, grey);
-}
-
-/* @anchor: 0 the text begins at @x, 0.5 it is centred, 1 it ends there. */
-static void
-draw_text (cairo_t *cr, double x, double y, double anchor, const char *text)
-{
-  cairo_move_to (cr, x - anchor * rn_text_width (cr, text), y);
-  cairo_show_text (cr, text);
-}
-
-static void
-draw_line (cairo_t *cr, double x1, double y1, double x2, double y2)
-{
-  cairo_move_to (cr, x1, y1);
-  cairo_line_to (cr, x2, y2);
-  cairo_stroke (cr);
-}
-
 /* The first series is dark; the others are lighter, so that the eye compares the first. */
 static void
 set_series (cairo_t *cr, guint panel, guint series)
@@ -129,11 +107,11 @@ draw_spread (cairo_t *cr, const RnBarPanel *panel, guint row, const double area[
 
   if (!isfinite (x1) || !isfinite (x2))
     return;
-  set_grey (cr, 0);
+  rn_set_grey (cr, 0);
   cairo_set_line_width (cr, 1);
-  draw_line (cr, x1, y, x2, y);
-  draw_line (cr, x1, y - 4, x1, y + 4);
-  draw_line (cr, x2, y - 4, x2, y + 4);
+  rn_draw_line (cr, x1, y, x2, y);
+  rn_draw_line (cr, x1, y - 4, x1, y + 4);
+  rn_draw_line (cr, x2, y - 4, x2, y + 4);
 }
 
 static void
@@ -158,14 +136,14 @@ draw_row (cairo_t *cr, const RnBars *bars, guint index, guint row)
           end = MAX (end, area[0] + panel->high[row] / value * area[2]);
         }
       g_autofree char *number = g_strdup_printf ("%.*f", panel->decimals, value);
-      set_grey (cr, 0.2);
-      draw_text (cr, end + 5, area[1] + BAR - 3, 0, number);
+      rn_set_grey (cr, 0.2);
+      rn_draw_text (cr, end + 5, area[1] + BAR - 3, 0, number);
     }
   if (bars->notes != NULL && bars->notes[row] != NULL)
     {
-      set_grey (cr, 0.5);
-      draw_text (cr, panel_left (index) + 5, plot_top () + (row + 0.5) * row_height (bars) + FONT * 0.35, 0,
-                 bars->notes[row]);
+      rn_set_grey (cr, 0.5);
+      rn_draw_text (cr, panel_left (index) + 5, plot_top () + (row + 0.5) * row_height (bars) + FONT * 0.35,
+                    0, bars->notes[row]);
     }
 }
 
@@ -176,32 +154,32 @@ draw_panel (cairo_t *cr, const RnBars *bars, guint index)
   RnAxis axis = make_axis (bars, panel);
   double left = panel_left (index), top = plot_top (), bottom = top + bars->n_rows * row_height (bars);
 
-  set_grey (cr, 0);
+  rn_set_grey (cr, 0);
   g_autofree char *clean = rn_text_clean (panel->title);
   g_autofree char *title = rn_text_fit (cr, clean, PANEL_WIDTH + NUMBER);
-  draw_text (cr, left, top - 9, 0, title);
+  rn_draw_text (cr, left, top - 9, 0, title);
   cairo_set_line_width (cr, 1);
   for (int i = 0; i < axis.n_ticks; i++)
     {
       double x = round (left + rn_axis_place (&axis, axis.ticks[i]) * PANEL_WIDTH) + 0.5;
       g_autofree char *label = rn_axis_label (&axis, axis.ticks[i]);
-      set_grey (cr, 0.9);
-      draw_line (cr, x, top, x, bottom);
-      set_grey (cr, 0.2);
-      draw_text (cr, x, bottom + FONT + 4, 0.5, label);
+      rn_set_grey (cr, 0.9);
+      rn_draw_line (cr, x, top, x, bottom);
+      rn_set_grey (cr, 0.2);
+      rn_draw_text (cr, x, bottom + FONT + 4, 0.5, label);
     }
   for (guint row = 0; row < bars->n_rows; row++)
     draw_row (cr, bars, index, row);
-  set_grey (cr, 0.4);
-  draw_line (cr, left + 0.5, top, left + 0.5, bottom);
+  rn_set_grey (cr, 0.4);
+  rn_draw_line (cr, left + 0.5, top, left + 0.5, bottom);
   for (guint s = 0; s < count_series (panel); s++)
     {
       double y = bottom + X_AXIS + s * LEGEND_LINE;
       set_series (cr, index, s);
       cairo_rectangle (cr, left, y, 14, BAR - 2);
       cairo_fill (cr);
-      set_grey (cr, 0.2);
-      draw_text (cr, left + 20, y + FONT - 1, 0, panel->series[s]);
+      rn_set_grey (cr, 0.2);
+      rn_draw_text (cr, left + 20, y + FONT - 1, 0, panel->series[s]);
     }
 }
 
@@ -216,20 +194,20 @@ rn_bars_write_png (const RnBars *bars, const char *path, GError **error)
   g_autoptr (cairo_t) cr = cairo_create (surface);
   g_autofree char *title = rn_text_clean (bars->title);
 
-  set_grey (cr, 1);
+  rn_set_grey (cr, 1);
   cairo_paint (cr);
   cairo_select_font_face (cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
   cairo_set_font_size (cr, FONT + 3);
-  set_grey (cr, 0);
+  rn_set_grey (cr, 0);
   g_autofree char *fitted = rn_text_fit (cr, title, width - 2 * GAP);
-  draw_text (cr, GAP, TITLE - 12, 0, fitted);
+  rn_draw_text (cr, GAP, TITLE - 12, 0, fitted);
   cairo_set_font_size (cr, FONT);
   for (guint row = 0; row < bars->n_rows; row++)
     {
       g_autofree char *clean = rn_text_clean (bars->labels[row]);
       g_autofree char *label = rn_text_fit (cr, clean, LABELS - 18);
-      set_grey (cr, 0.1);
-      draw_text (cr, LABELS - 8, plot_top () + (row + 0.5) * row_height (bars) + FONT * 0.35, 1, label);
+      rn_set_grey (cr, 0.1);
+      rn_draw_text (cr, LABELS - 8, plot_top () + (row + 0.5) * row_height (bars) + FONT * 0.35, 1, label);
     }
   for (guint i = 0; i < bars->n_panels; i++)
     draw_panel (cr, bars, i);

@@ -293,28 +293,6 @@ make_axes (const Panel *panel, RnAxis *x_axis, RnAxis *y_axis)
 
 /* ---- Drawing ---- */
 
-static void
-set_grey (cairo_t *cr, double grey)
-{
-  cairo_set_source_rgb (cr, grey, grey, grey);
-}
-
-/* @anchor: 0 the text begins at @x, 0.5 it is centred, 1 it ends there. */
-static void
-draw_text (cairo_t *cr, double x, double y, double anchor, const char *text)
-{
-  cairo_move_to (cr, x - anchor * rn_text_width (cr, text), y);
-  cairo_show_text (cr, text);
-}
-
-static void
-draw_line (cairo_t *cr, double x1, double y1, double x2, double y2)
-{
-  cairo_move_to (cr, x1, y1);
-  cairo_line_to (cr, x2, y2);
-  cairo_stroke (cr);
-}
-
 static double
 to_x (const RnAxis *axis, const Area *plot, double value)
 {
@@ -337,19 +315,19 @@ draw_axes (cairo_t *cr, const RnAxis *x_axis, const RnAxis *y_axis, const Area *
     {
       double x = round (to_x (x_axis, plot, x_axis->ticks[i])) + 0.5;
       g_autofree char *label = rn_axis_label (x_axis, x_axis->ticks[i]);
-      set_grey (cr, 0.9);
-      draw_line (cr, x, plot->y, x, bottom);
-      set_grey (cr, 0.2);
-      draw_text (cr, x, bottom + FONT + 4, 0.5, label);
+      rn_set_grey (cr, 0.9);
+      rn_draw_line (cr, x, plot->y, x, bottom);
+      rn_set_grey (cr, 0.2);
+      rn_draw_text (cr, x, bottom + FONT + 4, 0.5, label);
     }
   for (int i = 0; i < y_axis->n_ticks; i++)
     {
       double y = round (to_y (y_axis, plot, y_axis->ticks[i])) + 0.5;
       g_autofree char *label = rn_axis_label (y_axis, y_axis->ticks[i]);
-      set_grey (cr, 0.9);
-      draw_line (cr, plot->x, y, plot->x + plot->width, y);
-      set_grey (cr, 0.2);
-      draw_text (cr, plot->x - 6, y + FONT * 0.35, 1, label);
+      rn_set_grey (cr, 0.9);
+      rn_draw_line (cr, plot->x, y, plot->x + plot->width, y);
+      rn_set_grey (cr, 0.2);
+      rn_draw_text (cr, plot->x - 6, y + FONT * 0.35, 1, label);
     }
 }
 
@@ -358,27 +336,28 @@ draw_frame (cairo_t *cr, const Panel *panel, const Area *plot)
 {
   const RnPanelOptions *options = &panel->options;
 
-  set_grey (cr, 0.4);
+  rn_set_grey (cr, 0.4);
   cairo_set_line_width (cr, 1);
   cairo_rectangle (cr, plot->x + 0.5, plot->y + 0.5, plot->width, plot->height);
   cairo_stroke (cr);
-  set_grey (cr, 0);
+  rn_set_grey (cr, 0);
   if (options->title != NULL)
     {
       cairo_set_font_size (cr, FONT + 2);
       g_autofree char *title = rn_text_fit (cr, options->title, plot->width);
-      draw_text (cr, plot->x + plot->width / 2, plot->y - 9, 0.5, title);
+      rn_draw_text (cr, plot->x + plot->width / 2, plot->y - 9, 0.5, title);
       cairo_set_font_size (cr, FONT);
     }
-  set_grey (cr, 0.2);
+  rn_set_grey (cr, 0.2);
   if (options->x_label != NULL)
-    draw_text (cr, plot->x + plot->width / 2, plot->y + plot->height + 2 * FONT + 10, 0.5, options->x_label);
+    rn_draw_text (cr, plot->x + plot->width / 2, plot->y + plot->height + 2 * FONT + 10, 0.5,
+                  options->x_label);
   if (options->y_label != NULL)
     {
       cairo_save (cr);
       cairo_translate (cr, plot->x - LEFT + FONT + 4, plot->y + plot->height / 2);
       cairo_rotate (cr, -G_PI / 2);
-      draw_text (cr, 0, 0, 0.5, options->y_label);
+      rn_draw_text (cr, 0, 0, 0.5, options->y_label);
       cairo_restore (cr);
     }
 }
@@ -494,12 +473,12 @@ draw_entry (cairo_t *cr, const Curve *curve, const char *text, double x, int lin
     {
       cairo_save (cr);
       set_style (cr, curve);
-      draw_line (cr, left, middle, left + LEGEND_MARK - 5, middle);
+      rn_draw_line (cr, left, middle, left + LEGEND_MARK - 5, middle);
       cairo_restore (cr);
       left += LEGEND_MARK;
     }
-  set_grey (cr, 0.2);
-  draw_text (cr, left, middle + FONT * 0.35, 0, text);
+  rn_set_grey (cr, 0.2);
+  rn_draw_text (cr, left, middle + FONT * 0.35, 0, text);
 }
 
 static void
@@ -515,9 +494,9 @@ draw_panel (cairo_t *cr, const RnChart *chart, guint index)
   draw_frame (cr, panel, &plot);
   for (guint i = 0; has_data && i < panel->curves->len; i++)
     draw_curve (cr, panel, g_ptr_array_index (panel->curves, i), &x_axis, &y_axis, &plot);
-  set_grey (cr, 0.5);
+  rn_set_grey (cr, 0.5);
   if (!has_data)
-    draw_text (cr, plot.x + plot.width / 2, plot.y + plot.height / 2, 0.5, "no data");
+    rn_draw_text (cr, plot.x + plot.width / 2, plot.y + plot.height / 2, 0.5, "no data");
   walk_legend (cr, panel, draw_entry, &plot);
 }
 
@@ -528,12 +507,12 @@ rn_chart_write_png (const RnChart *chart, const char *path, GError **error)
   double width = n_columns (chart) * PANEL_WIDTH, height = panel_top (ruler, chart, chart->panels->len);
   g_autoptr (cairo_t) cr = new_context (width, height);
 
-  set_grey (cr, 1);
+  rn_set_grey (cr, 1);
   cairo_paint (cr);
-  set_grey (cr, 0);
+  rn_set_grey (cr, 0);
   cairo_set_font_size (cr, FONT + 4);
   g_autofree char *title = rn_text_fit (cr, chart->title, width - LEFT);
-  draw_text (cr, width / 2, 24, 0.5, title);
+  rn_draw_text (cr, width / 2, 24, 0.5, title);
   cairo_set_font_size (cr, FONT);
   for (guint i = 0; i < chart->panels->len; i++)
     draw_panel (cr, chart, i);

@@ -41,6 +41,27 @@ rn_text_fit (cairo_t *cr, const char *text, double room)
   return g_steal_pointer (&fitted);
 }
 
+void
+rn_set_grey (cairo_t *cr, double grey)
+{
+  cairo_set_source_rgb (cr, grey, grey, grey);
+}
+
+void
+rn_draw_text (cairo_t *cr, double x, double y, double anchor, const char *text)
+{
+  cairo_move_to (cr, x - anchor * rn_text_width (cr, text), y);
+  cairo_show_text (cr, text);
+}
+
+void
+rn_draw_line (cairo_t *cr, double x1, double y1, double x2, double y2)
+{
+  cairo_move_to (cr, x1, y1);
+  cairo_line_to (cr, x2, y2);
+  cairo_stroke (cr);
+}
+
 typedef struct
 {
   RnAtomicFile *file;

@@ -55,28 +55,6 @@ set_color (cairo_t *cr, const double rgb[3])
   cairo_set_source_rgb (cr, rgb[0], rgb[1], rgb[2]);
 }
 
-static void
-set_grey (cairo_t *cr, double grey)
-{
-  cairo_set_source_rgb (cr, grey, grey, grey);
-}
-
-/* @anchor: 0 the text begins at @x, 0.5 it is centred, 1 it ends there. */
-static void
-draw_text (cairo_t *cr, double x, double y, double anchor, const char *text)
-{
-  cairo_move_to (cr, x - anchor * rn_text_width (cr, text), y);
-  cairo_show_text (cr, text);
-}
-
-static void
-draw_line (cairo_t *cr, double x1, double y1, double x2, double y2)
-{
-  cairo_move_to (cr, x1, y1);
-  cairo_line_to (cr, x2, y2);
-  cairo_stroke (cr);
-}
-
 /* The sum of the kinds up to @kind. */
 static double
 stacked (const RnTimeline *t, guint kind, guint op)
@@ -154,26 +132,26 @@ draw_axes (cairo_t *cr, const RnTimeline *t, const RnAxis *axis)
     {
       double x = round (LEFT + rn_axis_place (&ops, ops.ticks[i]) * PLOT_WIDTH) + 0.5;
       g_autofree char *label = rn_axis_label (&ops, ops.ticks[i]);
-      set_grey (cr, 0.4);
-      draw_line (cr, x, bottom, x, bottom + 4);
-      set_grey (cr, 0.2);
-      draw_text (cr, x, bottom + FONT + 6, 0.5, label);
+      rn_set_grey (cr, 0.4);
+      rn_draw_line (cr, x, bottom, x, bottom + 4);
+      rn_set_grey (cr, 0.2);
+      rn_draw_text (cr, x, bottom + FONT + 6, 0.5, label);
     }
-  draw_text (cr, LEFT + PLOT_WIDTH / 2, bottom + 2 * FONT + 12, 0.5,
-             "op of the step, in the order in which they run");
+  rn_draw_text (cr, LEFT + PLOT_WIDTH / 2, bottom + 2 * FONT + 12, 0.5,
+                "op of the step, in the order in which they run");
   for (int i = 0; i < axis->n_ticks; i++)
     {
       double y = round (to_y (axis, axis->ticks[i])) + 0.5;
       g_autofree char *label = rn_axis_label (axis, axis->ticks[i]);
       cairo_set_source_rgba (cr, 0, 0, 0, 0.12);
-      draw_line (cr, LEFT, y, LEFT + PLOT_WIDTH, y);
-      set_grey (cr, 0.2);
-      draw_text (cr, LEFT - 6, y + FONT * 0.35, 1, label);
+      rn_draw_line (cr, LEFT, y, LEFT + PLOT_WIDTH, y);
+      rn_set_grey (cr, 0.2);
+      rn_draw_text (cr, LEFT - 6, y + FONT * 0.35, 1, label);
     }
   cairo_save (cr);
   cairo_translate (cr, LEFT - 50, TOP + PLOT_HEIGHT / 2);
   cairo_rotate (cr, -G_PI / 2);
-  draw_text (cr, 0, 0, 0.5, "device memory, MiB");
+  rn_draw_text (cr, 0, 0, 0.5, "device memory, MiB");
   cairo_restore (cr);
 }
 
@@ -204,8 +182,8 @@ draw_label (cairo_t *cr, double x, double y, double anchor, const char *text)
   cairo_set_source_rgba (cr, 1, 1, 1, 0.8);
   cairo_rectangle (cr, x - anchor * width - 2, y - FONT + 1, width + 4, FONT + 2);
   cairo_fill (cr);
-  set_grey (cr, 0.1);
-  draw_text (cr, x, y, anchor, text);
+  rn_set_grey (cr, 0.1);
+  rn_draw_text (cr, x, y, anchor, text);
 }
 
 static void
@@ -218,12 +196,12 @@ draw_marks (cairo_t *cr, const RnTimeline *t, const RnAxis *axis)
 
   cairo_set_line_width (cr, 1.2);
   cairo_set_source_rgb (cr, 0.75, 0.1, 0.1);
-  draw_line (cr, LEFT, reserved, right, reserved);
+  rn_draw_line (cr, LEFT, reserved, right, reserved);
   cairo_set_dash (cr, dashes, G_N_ELEMENTS (dashes), 0);
-  draw_line (cr, LEFT, needed, right, needed);
-  set_grey (cr, 0.1);
+  rn_draw_line (cr, LEFT, needed, right, needed);
+  rn_set_grey (cr, 0.1);
   if (t->turn < t->n)
-    draw_line (cr, edge_x (t, t->turn), TOP, edge_x (t, t->turn), TOP + PLOT_HEIGHT + STRIP_GAP + STRIP);
+    rn_draw_line (cr, edge_x (t, t->turn), TOP, edge_x (t, t->turn), TOP + PLOT_HEIGHT + STRIP_GAP + STRIP);
   cairo_set_dash (cr, NULL, 0, 0);
   /* Not where the peak is marked. */
   if (t->peak < t->n / 2)
@@ -241,7 +219,7 @@ draw_marks (cairo_t *cr, const RnTimeline *t, const RnAxis *axis)
   /* The peak: a triangle that points at it. */
   x = (edge_x (t, t->peak) + edge_x (t, t->peak + 1)) / 2;
   double y = to_y (axis, stacked (t, t->n_kinds - 1, t->peak));
-  set_grey (cr, 0);
+  rn_set_grey (cr, 0);
   cairo_move_to (cr, x, y - 1);
   cairo_line_to (cr, x - 5, y - 10);
   cairo_line_to (cr, x + 5, y - 10);
@@ -252,7 +230,7 @@ draw_marks (cairo_t *cr, const RnTimeline *t, const RnAxis *axis)
 static void
 draw_frame (cairo_t *cr)
 {
-  set_grey (cr, 0.4);
+  rn_set_grey (cr, 0.4);
   cairo_set_line_width (cr, 1);
   cairo_rectangle (cr, LEFT + 0.5, TOP + 0.5, PLOT_WIDTH, PLOT_HEIGHT);
   cairo_stroke (cr);
@@ -266,19 +244,19 @@ draw_side (cairo_t *cr, const RnTimeline *t)
   g_autofree char *clean = rn_text_clean (t->peak_title);
   g_autofree char *title = rn_text_fit (cr, clean, room);
 
-  set_grey (cr, 0);
-  draw_text (cr, left, y, 0, "alive in the arena at the peak (black triangle):");
+  rn_set_grey (cr, 0);
+  rn_draw_text (cr, left, y, 0, "alive in the arena at the peak (black triangle):");
   y += SIDE_LINE;
-  draw_text (cr, left, y, 0, title);
-  set_grey (cr, 0.2);
+  rn_draw_text (cr, left, y, 0, title);
+  rn_set_grey (cr, 0.2);
   for (guint i = 0; i < t->n_largest; i++)
     {
       g_autofree char *number = g_strdup_printf ("%.2f MiB", t->largest[i].size);
       g_autofree char *name = rn_text_clean (t->largest[i].name);
       g_autofree char *fitted = rn_text_fit (cr, name, room - NUMBER - 8);
       y += SIDE_LINE;
-      draw_text (cr, left + NUMBER, y, 1, number);
-      draw_text (cr, left + NUMBER + 8, y, 0, fitted);
+      rn_draw_text (cr, left + NUMBER, y, 1, number);
+      rn_draw_text (cr, left + NUMBER + 8, y, 0, fitted);
     }
 }
 
@@ -289,8 +267,8 @@ draw_legend (cairo_t *cr, const char *label, const char *const *names, guint n,
 {
   double x = LEFT;
 
-  set_grey (cr, 0.2);
-  draw_text (cr, x, y + SWATCH - 2, 0, label);
+  rn_set_grey (cr, 0.2);
+  rn_draw_text (cr, x, y + SWATCH - 2, 0, label);
   x += LEGEND_LABEL;
   for (guint i = 0; i < n; i++)
     {
@@ -299,8 +277,8 @@ draw_legend (cairo_t *cr, const char *label, const char *const *names, guint n,
       set_color (cr, rgb);
       cairo_rectangle (cr, x, y, SWATCH, SWATCH);
       cairo_fill (cr);
-      set_grey (cr, 0.2);
-      draw_text (cr, x + SWATCH + 5, y + SWATCH - 2, 0, names[i]);
+      rn_set_grey (cr, 0.2);
+      rn_draw_text (cr, x + SWATCH + 5, y + SWATCH - 2, 0, names[i]);
       x += SWATCH + 5 + rn_text_width (cr, names[i]) + 16;
     }
 }
@@ -312,13 +290,13 @@ draw_titles (cairo_t *cr, const RnTimeline *t)
   const double room = PLOT_WIDTH + SIDE - 20;
 
   cairo_set_font_size (cr, FONT + 4);
-  set_grey (cr, 0);
+  rn_set_grey (cr, 0);
   g_autofree char *fitted = rn_text_fit (cr, title, room);
-  draw_text (cr, LEFT, 26, 0, fitted);
+  rn_draw_text (cr, LEFT, 26, 0, fitted);
   cairo_set_font_size (cr, FONT);
-  set_grey (cr, 0.3);
+  rn_set_grey (cr, 0.3);
   g_autofree char *second = rn_text_fit (cr, subtitle, room);
-  draw_text (cr, LEFT, 46, 0, second);
+  rn_draw_text (cr, LEFT, 46, 0, second);
 }
 
 gboolean
@@ -330,7 +308,7 @@ rn_timeline_write_png (const RnTimeline *t, const char *path, GError **error)
   g_autoptr (cairo_t) cr = cairo_create (surface);
   RnAxis axis = size_axis (t);
 
-  set_grey (cr, 1);
+  rn_set_grey (cr, 1);
   cairo_paint (cr);
   cairo_select_font_face (cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
   draw_titles (cr, t);

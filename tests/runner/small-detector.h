@@ -34,11 +34,11 @@ char *small_detector_data (void);
  * A training of it in @work_dir, which must exist. @changes: as after --set, NULL-ended. A failure ends the
  * test, unless @error is given. (transfer full)
  */
+RnTraining *small_detector_training (const char *data, const char *work_dir, const char *const *changes,
+                                     gboolean is_resumed, GError **error);
 /* The part of it in front of rn_training_new. Errors are the caller's. */
 RnJob *small_detector_job (const char *data, const char *work_dir, const char *const *changes,
                            GError **error);
-RnTraining *small_detector_training (const char *data, const char *work_dir, const char *const *changes,
-                                     gboolean is_resumed, GError **error);
 
 G_END_DECLS
 
