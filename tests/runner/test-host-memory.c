@@ -8,6 +8,7 @@
 #include "runner/programs.h"
 #include "runner/random-batch.h"
 #include "tests/models/fixture.h"
+#include "tests/small-model.h"
 
 #include <string.h>
 
@@ -22,14 +23,10 @@ enum
 
 static const char *const learned_norm[] = {
   "model.backbone.depth=18",
-  "model.backbone.base_channels=16",
   "model.backbone.frozen_stages=1",
   "model.backbone.norm_eval=false",
   "model.backbone.init_cfg=null",
-  "model.neck.out_channels=16",
-  "model.neck.in_channels=[16, 32, 64, 128]",
-  "model.bbox_head.in_channels=16",
-  "model.bbox_head.feat_channels=16",
+  SMALL_MODEL,
   "model.bbox_head.num_classes=3",
   "model.bbox_head.stacked_convs=1",
   NULL,
