@@ -21,4 +21,6 @@ nobase_dist_pkgdata_DATA = \
   configs/retinanet_shapes.yaml \
   configs/retinanet_shapes_accumulate.yaml \
   configs/retinanet_voc.yaml \
-  configs/retinanet_voc_multiscale.yaml
+  configs/retinanet_voc_budget.yaml \
+  configs/retinanet_voc_multiscale.yaml \
+  configs/retinanet_voc_small_memory.yaml
