@@ -1,7 +1,7 @@
 /*
  * The program against kill -9 at random moments and against folders that take no file: whatever happens, the
  * newest checkpoint is whole, and the run that goes on from it ends in the same bits as one that was left
- * alone.
+ * alone. The run is in half precision with memory strategies, and two of three checkpoints are inside a window.
  *
  * The seed of the moments is that of the test (--seed). RN_TEST_LONG=1: 200 kills instead of 15.
  */
@@ -40,6 +40,9 @@ train_args (const char *dir, const char *const *more)
                            "data.samples_per_gpu=2", "data.workers_per_gpu=1", "log_config.interval=2",
                            "checkpoint_config={interval: 1, by_epoch: false, max_keep_ckpts: 2}",
                            "evaluation={interval: 1, save_best: auto, keep_best_k: 2}",
+                           "fp16={loss_scale: {init_scale: 1024, growth_interval: 2}}",
+                           "optimizer_config={type: GradientCumulativeOptimizerHook, cumulative_iters: 3}",
+                           "memory={head: depth_first, momentum: bf16}", "model.backbone.with_cp=true",
                            "runner={type: EpochBasedRunner, max_epochs: 2}", NULL);
   g_strv_builder_addv (args, (const char **) more);
   return g_strv_builder_end (args);
