@@ -1,7 +1,8 @@
 /*
  * The program against kill -9 at random moments and against folders that take no file: whatever happens, the
  * newest checkpoint is whole, and the run that goes on from it ends in the same bits as one that was left
- * alone. The run is in half precision with memory strategies, and two of three checkpoints are inside a window.
+ * alone. The run is in half precision with memory strategies, and two of three checkpoints are inside a
+ * window.
  *
  * The seed of the moments is that of the test (--seed). RN_TEST_LONG=1: 200 kills instead of 15.
  */
