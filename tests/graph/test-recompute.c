@@ -369,6 +369,31 @@ test_bits (void)
         compare_forms (frozen_stages, learned);
 }
 
+/* The head is copied, so the graph has more values by the time the backbone is said to have nothing above the
+ * limit. */
+static void
+test_faults_behind_copies (void)
+{
+  const char *const changes[] = { SMALL_CHANGES, NULL };
+  g_autoptr (GError) error = NULL;
+  g_auto (Fixture) fixture = { 0 };
+  g_autoptr (RnParamSet) params = rn_param_set_new ();
+  const RnPassOptions options = {
+    .fold_frozen_bn = TRUE,
+    .inplace = TRUE,
+    .cblk = 8,
+    .recompute = { .backbone = { .form = RN_CP_LARGER_THAN, .larger_than = 1 << 20 }, .head = BLOCKS },
+  };
+
+  fixture_init (&fixture, changes);
+  g_autoptr (RnGraph) graph = rn_model_build (fixture.model, params, RN_MODE_TRAIN, N, HEIGHT, WIDTH, &error);
+  g_assert_no_error (error);
+  g_assert_false (rn_passes_run (graph, &options, NULL, NULL, &error));
+  g_assert_error (error, RN_PASS_ERROR, RN_OPTION_BACKBONE_CP);
+  /* The maps of layer2: 8x8, twice the 16 channels of the first. */
+  g_assert_nonnull (strstr (error->message, "what works: a limit below 8.0 KiB"));
+}
+
 /* ---- RetinaNet: less memory, and the work that it costs ---- */
 
 typedef struct
@@ -518,6 +543,7 @@ main (int argc, char **argv)
       g_test_add_data_func (path, &fault_cases[i], test_faults);
     }
   g_test_add_func ("/recompute/small-shape", test_small_shape);
+  g_test_add_func ("/recompute/faults-behind-copies", test_faults_behind_copies);
   g_test_add_func ("/recompute/bits", test_bits);
   g_test_add_func ("/recompute/cost", test_cost);
   g_test_add_func ("/recompute/search", test_search);
