@@ -146,7 +146,7 @@ print_markdown_pairs (void)
       for (int b = 0; b < RN_STRATEGY_COUNT; b++)
         {
           g_autofree char *text =
-              a == b ? g_strdup ("") : cell ((RnStrategyId) a, (RnStrategyId) b, "\u2713");
+              a == b ? g_strdup ("") : cell ((RnStrategyId) a, (RnStrategyId) b, "+");
           g_print (" %s |", text);
         }
       g_print ("\n");
@@ -170,7 +170,7 @@ static void
 print_markdown (void)
 {
   print_markdown_list ();
-  g_print ("\n\u2713: they go together. %s: values of one key. A number: refused, for the reason below.\n\n",
+  g_print ("\n+: they go together. %s: values of one key. A number: refused, for the reason below.\n\n",
            SAME_KEY);
   print_markdown_pairs ();
   g_print ("\n");
