@@ -2,7 +2,7 @@ tests_program = tests/cli/program.c tests/cli/program.h tests/tree.c tests/tree.
 
 check_PROGRAMS += \
   tests/cli/test-bench tests/cli/test-browse tests/cli/test-configs tests/cli/test-eval tests/cli/test-infer tests/cli/test-kill tests/cli/test-messages tests/cli/test-pipeline tests/cli/test-plan tests/cli/test-program tests/cli/test-run-config \
-  tests/cli/test-schedule \
+  tests/cli/test-schedule tests/cli/test-soak \
   tests/cli/test-strategies \
   tests/cli/test-weights
 
@@ -18,5 +18,6 @@ tests_cli_test_plan_SOURCES = tests/cli/test-plan.c tests/small-model.h $(tests_
 tests_cli_test_program_SOURCES = tests/cli/test-program.c $(tests_program)
 tests_cli_test_run_config_SOURCES = tests/cli/test-run-config.c
 tests_cli_test_schedule_SOURCES = tests/cli/test-schedule.c $(tests_program)
+tests_cli_test_soak_SOURCES = tests/cli/test-soak.c tests/small-model.h $(tests_program)
 tests_cli_test_strategies_SOURCES = tests/cli/test-strategies.c $(tests_program)
 tests_cli_test_weights_SOURCES = tests/cli/test-weights.c $(tests_program)
