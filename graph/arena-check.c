@@ -250,6 +250,8 @@ rn_arena_check_after (RnArenaCheck *check, int i, GError **error)
       if (at < b->bytes)
         return fail (check, i, b->space, b->offset + at, "left a part of its output unwritten", error);
     }
+  RnOpMeasure *measure = &plan->measures[i];
+  measure->planned_bytes = measure->written_bytes = 0;
   for (int k = 0; k < n; k++)
     {
       const RnBuffer *b = &plan->buffers[buffers[k]];
@@ -258,6 +260,8 @@ rn_arena_check_after (RnArenaCheck *check, int i, GError **error)
       while (end > 0 && arena->memory[b->offset + end - 1] == POISON)
         end--;
       arena->highest = MAX (arena->highest, b->offset + end);
+      measure->planned_bytes += b->bytes;
+      measure->written_bytes += end;
     }
 
   g_qsort_with_data (buffers, n, sizeof *buffers, compare_offsets, plan->buffers);

@@ -158,8 +158,11 @@ rn_executor_run (RnExecutor *executor, int first, int end, GError **error)
     {
       if (executor->check)
         rn_arena_check_before (executor->check, i);
+      gint64 start = executor->check ? g_get_monotonic_time () : 0;
       if (!run_op (executor, i, error))
         return FALSE;
+      if (executor->check)
+        executor->plan->measures[i].seconds = (double) (g_get_monotonic_time () - start) / G_USEC_PER_SEC;
       if (executor->check && !rn_arena_check_after (executor->check, i, error))
         return FALSE;
     }
@@ -169,8 +172,12 @@ rn_executor_run (RnExecutor *executor, int first, int end, GError **error)
 gboolean
 rn_executor_enable_check (RnExecutor *executor, GError **error)
 {
+  RnPlan *plan = executor->plan;
+
+  if (!plan->measures)
+    plan->measures = g_new0 (RnOpMeasure, plan->graph->ops->len);
   if (!executor->check)
-    executor->check = rn_arena_check_new (executor->plan, executor->arenas.memory, error);
+    executor->check = rn_arena_check_new (plan, executor->arenas.memory, error);
   return executor->check != NULL;
 }
 

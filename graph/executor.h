@@ -35,8 +35,8 @@ gboolean rn_executor_run (RnExecutor *executor, int first, int end, GError **err
 /*
  * The checking mode: before every op each arena is compared with a copy; after it, every changed byte must
  * lie in a planned output or workspace of that op, and every byte of each planned output must have been
- * written. Keeps the highest byte that was written. Slow: twice the arena is read per op, and a copy of the
- * arena is kept on the host.
+ * written. Keeps the highest byte that was written, and plan->measures. Slow: twice the arena is read per op,
+ * and a copy of the arena is kept on the host.
  */
 gboolean rn_executor_enable_check (RnExecutor *executor, GError **error);
 gsize rn_executor_highest_byte (const RnExecutor *executor);      /* offset after it; checking mode only */

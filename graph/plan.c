@@ -275,6 +275,7 @@ rn_plan_free (RnPlan *plan)
       rn_prepared_release (&plan->prepared[i]);
   g_free (plan->calls);
   g_free (plan->prepared);
+  g_free (plan->measures);
   g_free (plan->buffers);
   g_free (plan->buffer_of);
   g_free (plan->workspace_of);

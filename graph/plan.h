@@ -26,6 +26,13 @@ typedef struct
   RnSpace space;   /* whose arena; a workspace is of the device */
 } RnBuffer;
 
+/* What a checked run saw of one op. */
+typedef struct
+{
+  gsize planned_bytes, written_bytes; /* of its outputs and workspace: all, and up to the last byte written */
+  double seconds;
+} RnOpMeasure;
+
 typedef struct
 {
   RnGraph *graph;       /* owned */
@@ -43,6 +50,7 @@ typedef struct
   gsize host_arena_bytes, host_live_bound_bytes; /* the same of the host's arena */
   gint64 macs; /* convolution multiply-adds of the forward ops, for the whole batch */
   gboolean finalized;
+  RnOpMeasure *measures; /* [ops] by the last checked run (executor.h); NULL: there was none */
 } RnPlan;
 
 /*

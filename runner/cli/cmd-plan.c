@@ -35,7 +35,7 @@ print_passes (RnJob *job, GError **error)
 typedef struct
 {
   char *shape, *batch, *budget, *png;
-  gboolean json, passes;
+  gboolean json, passes, measure;
 } PlanOptions;
 
 static void
@@ -65,7 +65,8 @@ open_job (const RnOptions *options, const PlanOptions *plan, int batch, GError *
     g_clear_pointer (&root, rn_node_free);
   g_autoptr (RnJob) job = root != NULL ? rn_job_new_for_plan (root, error) : NULL;
   if (job == NULL || !rn_job_check (job, error)
-      || !rn_job_open_shapes (job, plan->shape, batch, TRUE, FALSE, error))
+      || !rn_job_open_shapes (job, plan->shape, batch, TRUE, plan->measure, error)
+      || (plan->measure && !rn_run_config_need_device (job->root, &job->config, error)))
     return NULL;
   return g_steal_pointer (&job);
 }
@@ -135,25 +136,46 @@ read_batch (const PlanOptions *plan, int *batch, GError **error)
   return TRUE;
 }
 
+/* What was planned must be what is written. */
+static gboolean
+check_measure (const RnPlanMeasure *measure, GError **error)
+{
+  gsize difference = rn_plan_measure_difference (measure);
+
+  if (difference == 0)
+    return TRUE;
+  g_set_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED,
+               "%" G_GSIZE_FORMAT " bytes were planned and never written: a fault of the program",
+               difference);
+  return FALSE;
+}
+
 static gboolean
 print_report (RnJob *job, const RnOptions *cli, const PlanOptions *options, const RnLargestBatch *largest,
               GError **error)
 {
+  RnPlanMeasure measure;
+
+  if (options->measure && !rn_plan_measure (job, &measure, error))
+    return FALSE;
   g_autoptr (RnPredictor) predictor = rn_predictor_new (job, job->shapes);
   g_autoptr (RnStrategyTable) strategies = rn_strategy_table_new (predictor, job->root, error);
   const RnPlan *plan = rn_programs_get_plan (job->programs, rn_programs_memory (job->programs).worst, error);
 
   if (strategies == NULL || plan == NULL)
     return FALSE;
-  const RnPlanReport report = { job, plan, strategies, largest };
+  const RnPlanReport report = { job, plan, strategies, largest, options->measure ? &measure : NULL };
   if (options->json)
     rn_plan_print_json (&report);
   else
     rn_plan_print_text (&report);
-  if (options->png == NULL)
-    return TRUE;
-  g_autofree char *name = g_path_get_basename (cli->config_path);
-  return rn_plan_write_png (&report, name, options->png, error);
+  if (options->png != NULL)
+    {
+      g_autofree char *name = g_path_get_basename (cli->config_path);
+      if (!rn_plan_write_png (&report, name, options->png, error))
+        return FALSE;
+    }
+  return !options->measure || check_measure (&measure, error);
 }
 
 int
@@ -173,6 +195,10 @@ rn_cmd_plan (int argc, char **argv)
     { "json", 0, 0, G_OPTION_ARG_NONE, &plan.json, "Print JSON", NULL },
     { "png", 0, 0, G_OPTION_ARG_FILENAME, &plan.png, "Draw the bytes that are alive over the ops of the step",
       "FILE.png" },
+    { "measure", 0, 0, G_OPTION_ARG_NONE, &plan.measure,
+      "Run a step on random data too, and compare what each op writes with the plan; needs the memory, and a "
+      "copy of the arena",
+      NULL },
     { "passes", 0, 0, G_OPTION_ARG_NONE, &plan.passes, "Print the graph after every pass instead", NULL },
     { NULL },
   };
@@ -183,7 +209,8 @@ rn_cmd_plan (int argc, char **argv)
                 "  runner plan configs/retinanet_voc.yaml --shape 608x1024 --budget 700MiB\n"
                 "  runner plan configs/retinanet_voc.yaml --shape 608x1024 --budget 2GiB --batch auto\n"
                 "  runner plan configs/retinanet_voc.yaml --shape 608x1024 --batch 1 --threads 2 --json\n"
-                "  runner plan configs/retinanet_shapes.yaml --png timeline.png\n",
+                "  runner plan configs/retinanet_shapes.yaml --png timeline.png\n"
+                "  runner plan configs/retinanet_shapes.yaml --shape 128x160 --measure\n",
     .groups = RN_OPTIONS_CONFIG | RN_OPTIONS_RUN,
     .entries = entries,
   };

@@ -12,7 +12,7 @@ librunner_internal_la_SOURCES += \
   runner/cli/cmd-infer.c \
   runner/cli/cmd-new-hook.c \
   runner/cli/cmd-plan.c \
-  runner/cli/plan-json.c runner/cli/plan-layers.c runner/cli/plan-picture.c runner/cli/plan-report.h runner/cli/plan-strategies.c runner/cli/plan-text.c \
+  runner/cli/plan-json.c runner/cli/plan-layers.c runner/cli/plan-measure.c runner/cli/plan-picture.c runner/cli/plan-report.h runner/cli/plan-strategies.c runner/cli/plan-text.c \
   runner/cli/cmd-report.c \
   runner/cli/cmd-schedule.c \
   runner/cli/cmd-strategies.c \

@@ -42,6 +42,12 @@ add_layers (JsonBuilder *builder, const RnPlan *plan)
       rn_json_add_int (builder, "recomputed_bytes", (gint64) layer->recomputed_bytes);
       rn_json_add_int (builder, "offloaded_bytes", (gint64) layer->offloaded_bytes);
       rn_json_add_int (builder, "workspace_bytes", (gint64) layer->workspace_bytes);
+      if (layer->measure != NULL)
+        {
+          rn_json_add_int (builder, "planned_write_bytes", (gint64) layer->measure->planned_bytes);
+          rn_json_add_int (builder, "written_bytes", (gint64) layer->measure->written_bytes);
+          rn_json_add_float (builder, "seconds", layer->measure->seconds);
+        }
       json_builder_end_object (builder);
     }
   json_builder_end_array (builder);
@@ -129,6 +135,20 @@ add_largest (JsonBuilder *builder, const RnLargestBatch *largest)
   json_builder_end_object (builder);
 }
 
+static void
+add_measure (JsonBuilder *builder, const RnPlanMeasure *measure)
+{
+  json_builder_set_member_name (builder, "measured");
+  json_builder_begin_object (builder);
+  rn_json_add_int (builder, "arena_bytes", (gint64) measure->arena_bytes);
+  rn_json_add_int (builder, "highest_arena_byte", (gint64) measure->highest_byte);
+  rn_json_add_int (builder, "host_bytes", (gint64) measure->host_bytes);
+  rn_json_add_int (builder, "highest_host_byte", (gint64) measure->highest_host_byte);
+  rn_json_add_int (builder, "unused_scratch_bytes", (gint64) measure->unused_scratch_bytes);
+  rn_json_add_int (builder, "difference_bytes", (gint64) rn_plan_measure_difference (measure));
+  json_builder_end_object (builder);
+}
+
 void
 rn_plan_print_json (const RnPlanReport *report)
 {
@@ -161,6 +181,8 @@ rn_plan_print_json (const RnPlanReport *report)
     add_budget (builder, report->job);
   if (report->largest != NULL)
     add_largest (builder, report->largest);
+  if (report->measure != NULL)
+    add_measure (builder, report->measure);
   add_strategies (builder, report->strategies);
   add_peak (builder, plan);
   add_layers (builder, plan);

@@ -60,6 +60,7 @@ describe_layer (const RnPlan *plan, int i)
     .macs = rn_op_cost (&plan->calls[i]).macs,
     .out_bytes = rn_desc_bytes (&plan->calls[i].out[0]),
     .workspace_bytes = MAX (plan->prepared[i].workspace_bytes, other_workspace (plan, i)),
+    .measure = plan->measures != NULL ? &plan->measures[i] : NULL,
   };
   int b = op->out[0] != RN_NO_VALUE ? plan->buffer_of[op->out[0]] : -1;
 

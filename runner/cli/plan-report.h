@@ -23,7 +23,8 @@ typedef struct
   /* Of the output: kept for backward; dropped and computed again; waiting in host memory meanwhile. 0 where
    * its storage is that of an earlier row. */
   gsize kept_bytes, recomputed_bytes, offloaded_bytes;
-  gsize workspace_bytes; /* the largest of its forward and backward ops */
+  gsize workspace_bytes;      /* the largest of its forward and backward ops */
+  const RnOpMeasure *measure; /* of the forward op; NULL: nothing was run. Lent */
 } RnPlanLayer;
 
 /* Of RnPlanLayer, in the order of the ops. (transfer full) */
@@ -62,6 +63,24 @@ RnStrategyTable *rn_strategy_table_new (RnPredictor *predictor, const RnNode *ro
 void rn_strategy_table_free (RnStrategyTable *table);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnStrategyTable, rn_strategy_table_free)
 
+/* ---- a checked step ---- */
+
+/*
+ * Bytes of the arenas: planned; and behind the last one written, rounded up as buffers are. What an op leaves
+ * of its scratch at the end of the arena is apart: how much of it is needed can depend on the numbers.
+ */
+typedef struct
+{
+  gsize unused_scratch_bytes;
+  gsize arena_bytes, highest_byte;
+  gsize host_bytes, highest_host_byte;
+} RnPlanMeasure;
+
+/* Runs a step on random data, each op compared with its plan; @job: opened with check. */
+gboolean rn_plan_measure (RnJob *job, RnPlanMeasure *measure, GError **error);
+/* Other bytes that were planned and not written: 0, if all is well. */
+gsize rn_plan_measure_difference (const RnPlanMeasure *measure);
+
 /* ---- all of it ---- */
 
 typedef struct
@@ -70,6 +89,7 @@ typedef struct
   const RnPlan *plan; /* lent: of the worst shape */
   const RnStrategyTable *strategies;
   const RnLargestBatch *largest; /* NULL: not asked for */
+  const RnPlanMeasure *measure;  /* likewise; plan->measures belong to it */
 } RnPlanReport;
 
 void rn_plan_print_text (const RnPlanReport *report);

@@ -161,6 +161,45 @@ print_largest (const RnLargestBatch *largest)
   g_print ("\n");
 }
 
+/* Planned and written bytes and the time of a checked step, by what its ops are for. */
+static void
+print_measure (const RnPlan *plan, const RnPlanMeasure *measure)
+{
+  static const char *const phases[] = { [RN_PHASE_FORWARD] = "forward",
+                                        [RN_PHASE_RECOMPUTE] = "forward once more",
+                                        [RN_PHASE_BACKWARD] = "backward",
+                                        [RN_PHASE_UPDATE] = "update",
+                                        [RN_PHASE_MOVE] = "to and from host" };
+
+  g_print ("a step on random data, each op compared with its plan\n");
+  g_print ("%-20s %6s %12s %12s %9s\n", "", "ops", "planned MiB", "written MiB", "ms");
+  for (gsize phase = 0; phase < G_N_ELEMENTS (phases); phase++)
+    {
+      RnOpMeasure sum = { 0 };
+      int n = 0;
+      for (guint i = 0; i < plan->graph->ops->len; i++)
+        if ((gsize) rn_graph_op (plan->graph, (int) i)->phase == phase)
+          {
+            sum.planned_bytes += plan->measures[i].planned_bytes;
+            sum.written_bytes += plan->measures[i].written_bytes;
+            sum.seconds += plan->measures[i].seconds;
+            n++;
+          }
+      if (n > 0)
+        g_print ("%-20s %6d %12.1f %12.1f %9.1f\n", phases[phase], n, mib (sum.planned_bytes),
+                 mib (sum.written_bytes), sum.seconds * 1e3);
+    }
+  g_print ("arena: %" G_GSIZE_FORMAT " bytes planned, written up to %" G_GSIZE_FORMAT, measure->arena_bytes,
+           measure->highest_byte);
+  if (measure->host_bytes > 0)
+    g_print ("; host: %" G_GSIZE_FORMAT " and %" G_GSIZE_FORMAT, measure->host_bytes,
+             measure->highest_host_byte);
+  if (measure->unused_scratch_bytes > 0)
+    g_print (", %" G_GSIZE_FORMAT " bytes of the last scratch were not needed",
+             measure->unused_scratch_bytes);
+  g_print ("; difference %" G_GSIZE_FORMAT " bytes\n\n", rn_plan_measure_difference (measure));
+}
+
 static void
 print_layers (const RnPlan *plan)
 {
@@ -168,8 +207,11 @@ print_layers (const RnPlan *plan)
 
   g_print ("kept: what of the output backward still reads; again: dropped, and computed once more for it; "
            "host: waits there; work: the largest scratch of the layer's ops, forward or backward\n");
-  g_print ("%-34s %-15s %-20s %9s %9s %9s %9s %9s %9s  %s\n", "layer", "op", "output", "G mult", "out MiB",
-           "kept MiB", "again MiB", "host MiB", "work MiB", "kernel");
+  if (plan->measures != NULL)
+    g_print ("written: by the layer's forward op, outputs and scratch; ms: of it\n");
+  g_print ("%-34s %-15s %-20s %9s %9s %9s %9s %9s %9s  %s%s\n", "layer", "op", "output", "G mult", "out MiB",
+           "kept MiB", "again MiB", "host MiB", "work MiB",
+           plan->measures != NULL ? "written MiB       ms  " : "", "kernel");
   for (guint i = 0; i < layers->len; i++)
     {
       const RnPlanLayer *layer = &g_array_index (layers, RnPlanLayer, i);
@@ -178,10 +220,12 @@ print_layers (const RnPlan *plan)
         g_string_append_printf (dims, "%s%" G_GINT64_FORMAT, d ? "x" : "", layer->dst.dims[d]);
       if (layer->dst.dtype != RN_F32)
         g_string_append_printf (dims, ":%s", rn_dtype_name (layer->dst.dtype));
-      g_print ("%-34s %-15s %-20s %9.3f %9.2f %9.2f %9.2f %9.2f %9.2f  %s\n", layer->scope, layer->op,
-               dims->str, (double) layer->macs / 1e9, mib (layer->out_bytes), mib (layer->kept_bytes),
-               mib (layer->recomputed_bytes), mib (layer->offloaded_bytes), mib (layer->workspace_bytes),
-               layer->kernel);
+      g_print ("%-34s %-15s %-20s %9.3f %9.2f %9.2f %9.2f %9.2f %9.2f  ", layer->scope, layer->op, dims->str,
+               (double) layer->macs / 1e9, mib (layer->out_bytes), mib (layer->kept_bytes),
+               mib (layer->recomputed_bytes), mib (layer->offloaded_bytes), mib (layer->workspace_bytes));
+      if (layer->measure != NULL)
+        g_print ("%11.2f %8.2f  ", mib (layer->measure->written_bytes), layer->measure->seconds * 1e3);
+      g_print ("%s\n", layer->kernel);
     }
 }
 
@@ -195,5 +239,7 @@ rn_plan_print_text (const RnPlanReport *report)
     print_largest (report->largest);
   print_strategies (report->strategies);
   print_peak (report->plan);
+  if (report->measure != NULL)
+    print_measure (report->plan, report->measure);
   print_layers (report->plan);
 }

@@ -270,6 +270,37 @@ test_cuda (Fixture *f, gconstpointer user_data)
   g_assert_null (strstr (cpu.out, "upper bound"));
 }
 
+/* A step writes what the plan has, in both arenas, and says so for each layer. */
+static void
+test_measure (Fixture *f, gconstpointer user_data)
+{
+  g_auto (Result) json =
+      run_program ("plan", f->config, SHAPE, "--measure", "--json", SMALL, "memory.offload=idle>4",
+                   "memory.update=in_backward", "optimizer_config.grad_clip=null", NULL);
+  g_autoptr (JsonParser) parser = parse_json (&json);
+  JsonObject *measured = json_object_get_object_member (json_object_of (parser), "measured");
+  JsonArray *layers = json_object_get_array_member (json_object_of (parser), "layers");
+
+  g_assert_cmpint (json_object_get_int_member (measured, "difference_bytes"), ==, 0);
+  g_assert_cmpint (json_object_get_int_member (measured, "arena_bytes"), ==,
+                   json_object_get_int_member (json_object_of (parser), "arena_bytes"));
+  g_assert_cmpint (json_object_get_int_member (measured, "host_bytes"), >, 0);
+  for (guint i = 0; i < json_array_get_length (layers); i++)
+    {
+      JsonObject *layer = json_array_get_object_element (layers, i);
+      gint64 written = json_object_get_int_member (layer, "written_bytes");
+      g_assert_cmpint (written, >=, json_object_get_int_member (layer, "output_bytes"));
+      g_assert_cmpint (written, <=, json_object_get_int_member (layer, "planned_write_bytes"));
+    }
+
+  g_auto (Result) text = run_program ("plan", f->config, SHAPE, "--measure", SMALL, NULL);
+  g_assert_cmpint (text.code, ==, 0);
+  assert_contains (text.out, "difference 0 bytes");
+  assert_contains (text.out, "written MiB");
+  g_auto (Result) cuda = run_program ("plan", f->config, SHAPE, "--measure", "--device", "cuda", SMALL, NULL);
+  g_assert_cmpint (cuda.code, ==, 3);
+}
+
 /* A training that does not fit ends before its first step, with lines that fit. */
 static void
 test_refused_training (Fixture *f, gconstpointer user_data)
@@ -348,6 +379,7 @@ main (int argc, char **argv)
   ADD ("/plan/largest-batch", test_largest);
   ADD ("/plan/png", test_png);
   ADD ("/plan/cuda", test_cuda);
+  ADD ("/plan/measure", test_measure);
   ADD ("/plan/refused-training", test_refused_training);
   return g_test_run ();
 }
