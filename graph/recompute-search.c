@@ -262,7 +262,6 @@ typedef struct
 typedef struct
 {
   const Lives *lives;
-  const RnSegmentLength *lengths;
   int n_lengths;
   Effect *effects[RN_CP_MAX_STAGES + 1]; /* [lengths][longest + 1] */
   int longest[RN_CP_MAX_STAGES + 1];
@@ -279,9 +278,8 @@ sum_up (gint64 *curve, int n)
 }
 
 static Effect
-measure (const Search *search, const RnSegmentLength *stage, int length)
+measure (const Lives *l, const RnSegmentLength *stage, int length)
 {
-  const Lives *l = search->lives;
   Effect effect = { g_new0 (gint64, l->n_places + 1), 0 };
   for (guint k = 0; length > 0 && k < stage->chains->len; k++)
     {
@@ -349,7 +347,7 @@ try_lengths (Search *search, int d, gint64 macs)
 static void
 search_lengths (const Lives *l, const GArray *fixed, RnSegmentLength *lengths, int n_lengths)
 {
-  Search search = { .lives = l, .lengths = lengths, .n_lengths = n_lengths, .best_peak = G_MAXINT64 };
+  Search search = { .lives = l, .n_lengths = n_lengths, .best_peak = G_MAXINT64 };
   for (int d = 0; d <= n_lengths; d++)
     search.profile[d] = g_new0 (gint64, l->n_places + 1);
   add_plain_step (l, search.profile[0]);
@@ -366,7 +364,7 @@ search_lengths (const Lives *l, const GArray *fixed, RnSegmentLength *lengths, i
         search.longest[d] = MAX (search.longest[d], (int) ((GArray *) lengths[d].chains->pdata[k])->len);
       search.effects[d] = g_new (Effect, search.longest[d] + 1);
       for (int length = 0; length <= search.longest[d]; length++)
-        search.effects[d][length] = measure (&search, &lengths[d], length);
+        search.effects[d][length] = measure (l, &lengths[d], length);
     }
 
   try_lengths (&search, 0, 0);

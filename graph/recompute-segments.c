@@ -197,8 +197,9 @@ cut_in_segments (const Choose *c, const GPtrArray *chains, int n_segments, RnRec
       if (n_parts < 2 || n_parts > n)
         {
           g_autofree char *range = n < 2 ? g_strdup ("true") : g_strdup_printf ("{segments: 2 to %u}", n);
-          g_autofree char *text = g_strdup_printf (
-              "%u segments of %u %s, the last of which is kept; what works: %s", n_parts, n, what, range);
+          g_autofree char *text =
+              g_strdup_printf ("%u segment%s of %u %s, the last of which is kept; what works: %s", n_parts,
+                               n_parts == 1 ? "" : "s", n, what, range);
           fail (c, part, text);
           return;
         }
