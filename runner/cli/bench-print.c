@@ -12,25 +12,6 @@
 
 #define MIB (1024.0 * 1024.0)
 
-static int
-compare_doubles (gconstpointer a, gconstpointer b)
-{
-  double x = *(const double *) a, y = *(const double *) b;
-  return x < y ? -1 : x > y;
-}
-
-/* Of a copy. */
-static double
-median (const GArray *values)
-{
-  g_autoptr (GArray) sorted = g_array_copy ((GArray *) values);
-
-  g_array_sort (sorted, compare_doubles);
-  return (g_array_index (sorted, double, (sorted->len - 1) / 2)
-          + g_array_index (sorted, double, sorted->len / 2))
-         / 2;
-}
-
 void
 rn_bench_table_finish (RnBenchTable *table)
 {
@@ -51,8 +32,8 @@ rn_bench_table_finish (RnBenchTable *table)
         }
       if (ratios->len == 0)
         continue;
-      row->ratio = median (ratios);
-      row->result.seconds = median (row->seconds);
+      row->ratio = rn_bench_median (ratios);
+      row->result.seconds = rn_bench_median (row->seconds);
     }
 }
 

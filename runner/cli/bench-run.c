@@ -45,12 +45,15 @@ compare_doubles (gconstpointer a, gconstpointer b)
   return x < y ? -1 : x > y;
 }
 
-static double
-median (GArray *values)
+double
+rn_bench_median (const GArray *values)
 {
-  g_array_sort (values, compare_doubles);
-  guint n = values->len;
-  return (g_array_index (values, double, (n - 1) / 2) + g_array_index (values, double, n / 2)) / 2;
+  g_autoptr (GArray) sorted = g_array_copy ((GArray *) values);
+
+  g_array_sort (sorted, compare_doubles);
+  return (g_array_index (sorted, double, (sorted->len - 1) / 2)
+          + g_array_index (sorted, double, sorted->len / 2))
+         / 2;
 }
 
 static double
@@ -146,9 +149,9 @@ run_steps (Steps *steps, const RnBenchOptions *options, RnBenchResult *result, G
     }
   result->iters = (gint64) n_steps * steps->window;
   result->loss = (double) rn_programs_loss (steps->programs, "loss");
-  result->seconds = median (total);
+  result->seconds = rn_bench_median (total);
   for (int k = 0; k < RN_BENCH_N_PHASES; k++)
-    result->phases[k] = median (of_phase->pdata[k]);
+    result->phases[k] = rn_bench_median (of_phase->pdata[k]);
   return TRUE;
 }
 

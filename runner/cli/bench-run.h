@@ -43,6 +43,9 @@ typedef struct
  */
 gboolean rn_bench_run (RnJob *job, const RnBenchOptions *options, RnBenchResult *result, GError **error);
 
+/* Of an array of double, not empty, which stays as it is. */
+double rn_bench_median (const GArray *values);
+
 /* Members of an object that is begun. */
 void rn_bench_result_add (const RnBenchResult *result, JsonBuilder *builder);
 /* FALSE: a member is missing. */

@@ -81,11 +81,7 @@ measure_single (const RnOptions *options, const Options *own)
   const RnBenchOptions bench = { .iters = own->iters, .warmup = own->warmup, .check = own->check };
   GError *error = NULL;
   RnBenchResult result;
-  RnNode *root = rn_options_load (options, &error);
-
-  if (root != NULL && own->budget != NULL
-      && !rn_config_set (root, "memory.budget", rn_node_new_string (own->budget, "--budget"), &error))
-    g_clear_pointer (&root, rn_node_free);
+  RnNode *root = rn_options_load_with_budget (options, own->budget, &error);
   g_autoptr (RnJob) job = root != NULL ? rn_job_new (root, &error) : NULL;
   if (job == NULL || !rn_job_check (job, &error)
       || !rn_job_open_shapes (job, own->shape, own->batch, FALSE, own->check, &error)

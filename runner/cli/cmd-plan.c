@@ -9,7 +9,6 @@
 #include "runner/cli/common.h"
 #include "runner/cli/plan-report.h"
 #include "runner/cli/shape.h"
-#include "runner/config/config.h"
 
 static void
 print_pass (const char *pass, const RnGraph *graph, gpointer user_data)
@@ -58,11 +57,7 @@ wants_largest (const PlanOptions *plan)
 static RnJob *
 open_job (const RnOptions *options, const PlanOptions *plan, int batch, GError **error)
 {
-  RnNode *root = rn_options_load (options, error);
-
-  if (root != NULL && plan->budget != NULL
-      && !rn_config_set (root, "memory.budget", rn_node_new_string (plan->budget, "--budget"), error))
-    g_clear_pointer (&root, rn_node_free);
+  RnNode *root = rn_options_load_with_budget (options, plan->budget, error);
   g_autoptr (RnJob) job = root != NULL ? rn_job_new_for_plan (root, error) : NULL;
   if (job == NULL || !rn_job_check (job, error)
       || !rn_job_open_shapes (job, plan->shape, batch, TRUE, plan->measure, error)

@@ -145,8 +145,7 @@ print_markdown_pairs (void)
       g_print ("| %c %s |", 'A' + a, rn_strategy_get ((RnStrategyId) a)->name);
       for (int b = 0; b < RN_STRATEGY_COUNT; b++)
         {
-          g_autofree char *text =
-              a == b ? g_strdup ("") : cell ((RnStrategyId) a, (RnStrategyId) b, "+");
+          g_autofree char *text = a == b ? g_strdup ("") : cell ((RnStrategyId) a, (RnStrategyId) b, "+");
           g_print (" %s |", text);
         }
       g_print ("\n");

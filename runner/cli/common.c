@@ -340,6 +340,18 @@ rn_options_load (const RnOptions *options, GError **error)
   return g_steal_pointer (&root);
 }
 
+RnNode *
+rn_options_load_with_budget (const RnOptions *options, const char *budget, GError **error)
+{
+  g_autoptr (RnNode) root = rn_options_load (options, error);
+
+  if (root == NULL
+      || (budget != NULL
+          && !rn_config_set (root, "memory.budget", rn_node_new_string (budget, "--budget"), error)))
+    return NULL;
+  return g_steal_pointer (&root);
+}
+
 void
 rn_cli_note_weights (const RnNode *root)
 {

@@ -63,6 +63,8 @@ gboolean rn_options_parse (const RnUsage *usage, int argc, char **argv, RnOption
  * command line wins. The tree always has a work_dir. (transfer full)
  */
 RnNode *rn_options_load (const RnOptions *options, GError **error);
+/* The same with memory.budget set to @budget, if it is not NULL: what --budget says. */
+RnNode *rn_options_load_with_budget (const RnOptions *options, const char *budget, GError **error);
 
 /* For commands that need no weights: says why training would stop for want of them. */
 void rn_cli_note_weights (const RnNode *root);

@@ -3,6 +3,12 @@
 
 #include "runner/cli/plan-report.h"
 
+const char *const rn_plan_phase_names[RN_PLAN_N_PHASES] = { [RN_PHASE_FORWARD] = "forward",
+                                                            [RN_PHASE_RECOMPUTE] = "computing again",
+                                                            [RN_PHASE_BACKWARD] = "backward",
+                                                            [RN_PHASE_UPDATE] = "update",
+                                                            [RN_PHASE_MOVE] = "to or from host memory" };
+
 /* The largest workspace of the other ops that belong to the forward op @i. */
 static gsize
 other_workspace (const RnPlan *plan, int i)

@@ -38,10 +38,10 @@ rn_plan_measure (RnJob *job, RnPlanMeasure *measure, GError **error)
   if (plan == NULL)
     return FALSE;
   *measure = (RnPlanMeasure){
-    .arena_bytes = align (memory.arena_bytes),
-    .highest_byte = align (rn_programs_highest_byte (job->programs)),
+    .arena_bytes = align ((gsize) result.arena_bytes),
+    .highest_byte = align ((gsize) result.highest_arena_byte),
     .host_bytes = align (memory.host_arena_bytes),
-    .highest_host_byte = align (rn_programs_highest_host_byte (job->programs)),
+    .highest_host_byte = align ((gsize) result.highest_host_byte),
   };
   if (ends_in_scratch (plan, measure->highest_byte))
     measure->unused_scratch_bytes = measure->arena_bytes - measure->highest_byte;

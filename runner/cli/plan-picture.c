@@ -28,11 +28,6 @@ static const char *const kind_names[N_KINDS] = { "parameters, their gradients, o
                                                  "computed again",
                                                  "gradients",
                                                  "workspaces" };
-static const char *const phase_names[] = { [RN_PHASE_FORWARD] = "forward",
-                                           [RN_PHASE_RECOMPUTE] = "computing again",
-                                           [RN_PHASE_BACKWARD] = "backward",
-                                           [RN_PHASE_UPDATE] = "update",
-                                           [RN_PHASE_MOVE] = "to or from host memory" };
 
 static int
 kind_of (const RnPlan *plan, const RnBuffer *buffer)
@@ -135,8 +130,8 @@ rn_plan_write_png (const RnPlanReport *report, const char *config_name, const ch
     .n_kinds = N_KINDS,
     .kinds = kind_names,
     .sizes = sizes,
-    .n_phases = G_N_ELEMENTS (phase_names),
-    .phases = phase_names,
+    .n_phases = RN_PLAN_N_PHASES,
+    .phases = rn_plan_phase_names,
     .phase_of = phase_of,
     .turn = (guint) plan->graph->turn,
     .reserved = (double) m.total_bytes / MIB,

@@ -11,6 +11,10 @@
 
 G_BEGIN_DECLS
 
+/* By RnPhase: what the ops of a step are for. */
+#define RN_PLAN_N_PHASES 5
+extern const char *const rn_plan_phase_names[RN_PLAN_N_PHASES];
+
 /* ---- layers ---- */
 
 /* One forward op with what it costs in both programs. */

@@ -165,20 +165,14 @@ print_largest (const RnLargestBatch *largest)
 static void
 print_measure (const RnPlan *plan, const RnPlanMeasure *measure)
 {
-  static const char *const phases[] = { [RN_PHASE_FORWARD] = "forward",
-                                        [RN_PHASE_RECOMPUTE] = "forward once more",
-                                        [RN_PHASE_BACKWARD] = "backward",
-                                        [RN_PHASE_UPDATE] = "update",
-                                        [RN_PHASE_MOVE] = "to and from host" };
-
   g_print ("a step on random data, each op compared with its plan\n");
-  g_print ("%-20s %6s %12s %12s %9s\n", "", "ops", "planned MiB", "written MiB", "ms");
-  for (gsize phase = 0; phase < G_N_ELEMENTS (phases); phase++)
+  g_print ("%-22s %6s %12s %12s %9s\n", "", "ops", "planned MiB", "written MiB", "ms");
+  for (int phase = 0; phase < RN_PLAN_N_PHASES; phase++)
     {
       RnOpMeasure sum = { 0 };
       int n = 0;
       for (guint i = 0; i < plan->graph->ops->len; i++)
-        if ((gsize) rn_graph_op (plan->graph, (int) i)->phase == phase)
+        if ((int) rn_graph_op (plan->graph, (int) i)->phase == phase)
           {
             sum.planned_bytes += plan->measures[i].planned_bytes;
             sum.written_bytes += plan->measures[i].written_bytes;
@@ -186,7 +180,7 @@ print_measure (const RnPlan *plan, const RnPlanMeasure *measure)
             n++;
           }
       if (n > 0)
-        g_print ("%-20s %6d %12.1f %12.1f %9.1f\n", phases[phase], n, mib (sum.planned_bytes),
+        g_print ("%-22s %6d %12.1f %12.1f %9.1f\n", rn_plan_phase_names[phase], n, mib (sum.planned_bytes),
                  mib (sum.written_bytes), sum.seconds * 1e3);
     }
   g_print ("arena: %" G_GSIZE_FORMAT " bytes planned, written up to %" G_GSIZE_FORMAT, measure->arena_bytes,
