@@ -264,6 +264,18 @@ rn_graph_find_writers (const RnGraph *graph)
   return writers;
 }
 
+gboolean
+rn_graph_has_live_batch_norm (const RnGraph *graph)
+{
+  for (int i = 0; i < graph->turn; i++)
+    {
+      const RnGraphOp *op = rn_graph_op (graph, i);
+      if (op->op == RN_OP_BATCH_NORM_FWD && op->args.norm.training)
+        return TRUE;
+    }
+  return FALSE;
+}
+
 void
 rn_graph_call (const RnGraph *graph, int i, RnOpCall *call)
 {

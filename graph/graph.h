@@ -218,6 +218,8 @@ void rn_graph_sweep (RnGraph *graph);
 int *rn_graph_count_reads (const RnGraph *graph);
 /* For each value: the op that writes it first, or -1. (transfer full) */
 int *rn_graph_find_writers (const RnGraph *graph);
+/* Does a batch norm take its statistics from the batch? */
+gboolean rn_graph_has_live_batch_norm (const RnGraph *graph);
 /* Descriptors and presence bits of op @i. */
 void rn_graph_call (const RnGraph *graph, int i, RnOpCall *call);
 /* Every op's call passes rn_op_check, every value is written before it is read, each activation has one

@@ -449,18 +449,6 @@ check_cp (const Choose *c, const RnCpOptions *options, RnRecomputePart part, gbo
   fail (c, part, text);
 }
 
-static gboolean
-learns_norms (const RnGraph *graph)
-{
-  for (int i = 0; i < graph->turn; i++)
-    {
-      const RnGraphOp *op = rn_graph_op (graph, i);
-      if (op->op == RN_OP_BATCH_NORM_FWD && op->args.norm.training)
-        return TRUE;
-    }
-  return FALSE;
-}
-
 void
 rn_segments_check_use (const RnSegments *segments, RnGraph *graph, const RnRecomputeOptions *options,
                        const gboolean *is_used)
@@ -473,7 +461,7 @@ rn_segments_check_use (const RnSegments *segments, RnGraph *graph, const RnRecom
     check_cp (&c, &options->head, RN_PART_HEAD, options->may_be_idle);
   if (options->bn_relu && !is_used[RN_PART_BN_RELU] && !segments->has_norms_inside)
     fail (&c, RN_PART_BN_RELU,
-          learns_norms (graph)
+          rn_graph_has_live_batch_norm (graph)
               ? "bn_relu drops nothing that with_cp does not drop already; what works: recompute without it"
               : "no batch norm takes its statistics from the batch, so bn_relu has no effect: those on fixed "
                 "statistics keep nothing of their own; what works: recompute without it, or norm_eval: "

@@ -39,18 +39,6 @@ unreached_params (const RnGraph *graph)
   return g_strv_builder_end (names);
 }
 
-static gboolean
-has_live_batch_norm (const RnGraph *graph)
-{
-  for (int i = 0; i < graph->turn; i++)
-    {
-      const RnGraphOp *op = rn_graph_op (graph, i);
-      if (op->op == RN_OP_BATCH_NORM_FWD && op->args.norm.training)
-        return TRUE;
-    }
-  return FALSE;
-}
-
 gboolean
 rn_programs_describe_step (RnPrograms *p, RnStepFacts *facts, GError **error)
 {
@@ -59,6 +47,6 @@ rn_programs_describe_step (RnPrograms *p, RnStepFacts *facts, GError **error)
   if (graph == NULL)
     return FALSE;
   facts->unreached_params = unreached_params (graph);
-  facts->has_live_batch_norm = has_live_batch_norm (graph);
+  facts->has_live_batch_norm = rn_graph_has_live_batch_norm (graph);
   return TRUE;
 }
