@@ -3,10 +3,9 @@
 
 #include "runner/draw/bars.h"
 #include "runner/draw/picture.h"
+#include "tests/draw/drawn.h"
 
-#include <cairo.h>
 #include <glib.h>
-#include <glib/gstdio.h>
 #include <math.h>
 
 static const char *const labels[] = { "one", "two", "three" };
@@ -24,21 +23,10 @@ static const RnBars bars = {
   .title = "bars", .n_rows = 3, .labels = labels, .notes = notes, .panels = panels, .n_panels = 2
 };
 
-static cairo_surface_t *
-draw (void)
+static gboolean
+write_png (const char *path, GError **error)
 {
-  g_autoptr (GError) error = NULL;
-  g_autofree char *dir = g_dir_make_tmp ("runner-bars-XXXXXX", &error);
-  g_assert_no_error (error);
-  g_autofree char *path = g_build_filename (dir, "bars.png", NULL);
-
-  rn_bars_write_png (&bars, path, &error);
-  g_assert_no_error (error);
-  cairo_surface_t *surface = cairo_image_surface_create_from_png (path);
-  g_assert_cmpint (cairo_surface_status (surface), ==, CAIRO_STATUS_SUCCESS);
-  g_assert_cmpint (g_remove (path), ==, 0);
-  g_assert_cmpint (g_rmdir (dir), ==, 0);
-  return surface;
+  return rn_bars_write_png (&bars, path, error);
 }
 
 static guint32
@@ -85,7 +73,7 @@ test_lengths (void)
 static void
 test_pixels (void)
 {
-  cairo_surface_t *surface = draw ();
+  cairo_surface_t *surface = drawn (write_png);
 
   for (guint panel = 0; panel < 2; panel++)
     for (guint row = 0; row < 2; row++)

@@ -3,10 +3,9 @@
 #include "config.h"
 
 #include "runner/draw/timeline.h"
+#include "tests/draw/drawn.h"
 
-#include <cairo.h>
 #include <glib.h>
-#include <glib/gstdio.h>
 #include <math.h>
 
 #define N 20
@@ -47,21 +46,10 @@ fill (void)
     }
 }
 
-static cairo_surface_t *
-draw (void)
+static gboolean
+write_png (const char *path, GError **error)
 {
-  g_autoptr (GError) error = NULL;
-  g_autofree char *dir = g_dir_make_tmp ("runner-timeline-XXXXXX", &error);
-  g_assert_no_error (error);
-  g_autofree char *path = g_build_filename (dir, "timeline.png", NULL);
-
-  rn_timeline_write_png (&timeline, path, &error);
-  g_assert_no_error (error);
-  cairo_surface_t *surface = cairo_image_surface_create_from_png (path);
-  g_assert_cmpint (cairo_surface_status (surface), ==, CAIRO_STATUS_SUCCESS);
-  g_assert_cmpint (g_remove (path), ==, 0);
-  g_assert_cmpint (g_rmdir (dir), ==, 0);
-  return surface;
+  return rn_timeline_write_png (&timeline, path, error);
 }
 
 /* Within the rounding of a byte. */
@@ -91,7 +79,7 @@ test_areas (void)
 {
   const double white[] = { 1, 1, 1 };
   double x, y;
-  cairo_surface_t *surface = draw ();
+  cairo_surface_t *surface = drawn (write_png);
 
   for (guint op = 3; op < N; op += 7) /* 3, 10, 17; away from the lines of the axis, at multiples of 20 */
     {
@@ -111,7 +99,7 @@ test_areas (void)
 static void
 test_phases (void)
 {
-  cairo_surface_t *surface = draw ();
+  cairo_surface_t *surface = drawn (write_png);
 
   for (guint op = 2; op < N; op += 5)
     {
