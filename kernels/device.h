@@ -16,6 +16,9 @@ typedef struct _RnDevice RnDevice;
 typedef struct _RnKernel RnKernel;
 typedef struct _RnCallCache RnCallCache; /* call-cache.h */
 
+/* A channel block of all channels of the tensor: NHWC. */
+#define RN_CBLK_ALL 0
+
 /* A kernel bound to one call: made at plan time, used by every execution. */
 typedef struct
 {
@@ -51,6 +54,15 @@ struct _RnKernel
   void (*release) (gpointer state); /* may be NULL */
 };
 
+/* Where work waits for a device that does it later. Work in one queue is done in order. */
+typedef enum
+{
+  RN_QUEUE_COMPUTE,
+  RN_QUEUE_TO_HOST,   /* copies of offload */
+  RN_QUEUE_FROM_HOST, /* likewise, back */
+  RN_N_QUEUES
+} RnQueue;
+
 /* What a device type supplies. Slots marked (optional) may be NULL. */
 typedef struct
 {
@@ -69,6 +81,22 @@ typedef struct
   RnStatus (*copy_out) (RnDevice *device, void *host_dst, const void *src, gsize bytes);
   RnStatus (*fill) (RnDevice *device, void *dst, int byte, gsize bytes);
   RnStatus (*synchronize) (RnDevice *device); /* (optional) waits for queued work */
+  /*
+   * (optional, all or none) Of a device with queues. Copies and fills above belong to RN_QUEUE_COMPUTE;
+   * use_queue says where the kernels that run next go. signal notes how far the queue in use has got, as
+   * event number @event (any small number; the last note counts); wait lets the queue in use wait for it.
+   */
+  RnStatus (*use_queue) (RnDevice *device, RnQueue queue);
+  RnStatus (*signal) (RnDevice *device, guint event);
+  RnStatus (*wait) (RnDevice *device, guint event);
+  /*
+   * (optional) The op that runs next, for messages and checks: @scope names it, addresses are as in run ().
+   * Lent until the next call.
+   */
+  void (*begin_op) (RnDevice *device, const char *scope, const RnOpCall *call, const void *const *in,
+                    void *const *out, void *workspace, gsize workspace_bytes);
+  /* (optional) What the last failure was, in words, or NULL. Lent. */
+  const char *(*fault) (RnDevice *device);
   void (*memory_info) (RnDevice *device, guint64 *free, guint64 *total); /* (optional) bytes */
   void (*destroy) (RnDevice *device);
 } RnDeviceVtbl;
@@ -76,7 +104,7 @@ typedef struct
 struct _RnDevice
 {
   const RnDeviceVtbl *vtbl;
-  int64_t cblk; /* channel block of activations that its kernels like best */
+  int64_t cblk; /* channel block of activations that its kernels like best; RN_CBLK_ALL: all channels */
   int n_threads;
   const RnKernel *const *kernels; /* NULL-ended, sorted by priority, largest first */
   gsize workspace_limit;          /* most scratch bytes of one op; 0: no limit */

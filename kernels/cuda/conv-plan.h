@@ -1,0 +1,103 @@
+/*
+ * conv-plan.h: convolutions by cuDNN's graph API: a convolution is described, engines are asked for, one is
+ * chosen, and a plan runs it. The library answers without a device too, from a profile: then plans can be
+ * made, but not run.
+ */
+#ifndef KERNELS_CUDA_CONV_PLAN_H
+#define KERNELS_CUDA_CONV_PLAN_H
+
+#include <cuda_runtime_api.h>
+#include <glib.h>
+#include <runner/tensor.h>
+#include "runner/base/error.h"
+
+G_BEGIN_DECLS
+
+typedef struct _RnConvLibrary RnConvLibrary;
+typedef struct _RnConvPlan RnConvPlan;
+
+typedef enum
+{
+  RN_CONV_FORWARD,
+  RN_CONV_BACKWARD_DATA,
+  RN_CONV_BACKWARD_WEIGHTS,
+} RnConvKind;
+
+typedef struct
+{
+  RnConvKind kind;
+  int64_t n, c, h, w; /* of the source (x, dx) */
+  int64_t k, oh, ow;  /* of the destination (y, dy) */
+  int64_t kernel[2], stride[2], pad[2], dilation[2], groups;
+  RnDType dtype;     /* of every tensor: F32, F16, BF16 */
+  gboolean nhwc;     /* layout of activations; weights are then KRSC, else KCRS */
+  gboolean tf32;     /* F32 may be rounded to 10 bits on the way */
+  gboolean bias;     /* forward: bias[k] (of dtype) is added; must be TRUE with residual or relu */
+  gboolean residual; /* forward: z is added before the bias */
+  gboolean relu;
+  gboolean accumulate; /* beta 1: adds to the output */
+} RnConvProblem;
+
+/* Pointers of one execution; those that the problem has not are NULL. All 16-byte aligned. */
+typedef struct
+{
+  const void *x; /* forward and backward of weights */
+  const void *w; /* forward and backward of data */
+  const void *bias;
+  const void *z;     /* residual; may be y */
+  const void *dy;    /* backward */
+  void *y, *dx, *dw; /* the output of the kind */
+  void *workspace;
+} RnConvPointers;
+
+typedef struct
+{
+  gboolean deterministic;             /* first engine by rank; none with the note NONDETERMINISTIC */
+  const char *plan_file, *cache_file; /* (nullable), see RnCudaOptions */
+} RnConvOptions;
+
+/*
+ * For device @ordinal, whose work goes to @stream; errors RN_DEVICE_ERROR_MISSING: library too old or
+ * unusable.
+ */
+RnConvLibrary *rn_conv_library_new (int ordinal, cudaStream_t stream, const RnConvOptions *options,
+                                    GError **error);
+/* For a device that is not there, described in JSON; rn_conv_plan_run is then refused. */
+RnConvLibrary *rn_conv_library_new_for_profile (const char *json, const RnConvOptions *options,
+                                                GError **error);
+void rn_conv_library_free (RnConvLibrary *library);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnConvLibrary, rn_conv_library_free)
+/* Later executions go to @stream. */
+RnStatus rn_conv_library_set_stream (RnConvLibrary *library, cudaStream_t stream);
+/* The device as cuDNN writes it down. (transfer full) */
+char *rn_conv_library_profile (RnConvLibrary *library, GError **error);
+/* Text of the last failure, or NULL. */
+const char *rn_conv_library_fault (const RnConvLibrary *library);
+
+/*
+ * rn_conv_plan_new:
+ * @workspace_limit: bytes; engines that need more are left out
+ * @reason: (out): static or owned by the library, why there is none (RN_STATUS_UNSUPPORTED)
+ *
+ * The first engine that passes the filter: no run-time compilation, no reduced precision, without TF32 no
+ * tensor cores on F32, deterministic where asked; the generic engine is the last resort.
+ */
+RnStatus rn_conv_plan_new (RnConvLibrary *library, const RnConvProblem *problem, gsize workspace_limit,
+                           RnConvPlan **plan, const char **reason);
+gsize rn_conv_plan_workspace (const RnConvPlan *plan);
+/* "engine 41, tensor cores": lent. */
+const char *rn_conv_plan_detail (const RnConvPlan *plan);
+/*
+ * Measures the engines that passed, on @pointers (whose contents are lost, and the workspace of
+ * @workspace_limit bytes): each must agree with the generic engine; keeps the fastest. Nothing to do where
+ * the choice was stored or the library is deterministic.
+ */
+RnStatus rn_conv_plan_measure (RnConvPlan *plan, const RnConvPointers *pointers, gsize workspace_limit);
+/* Queues one execution. Pointers are remembered: equal ones cost nothing the next time. */
+RnStatus rn_conv_plan_run (RnConvPlan *plan, const RnConvPointers *pointers);
+void rn_conv_plan_free (RnConvPlan *plan);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnConvPlan, rn_conv_plan_free)
+
+G_END_DECLS
+
+#endif

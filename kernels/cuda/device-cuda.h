@@ -1,0 +1,48 @@
+/* device-cuda.h: the CUDA device as its own kernels see it. */
+#ifndef KERNELS_CUDA_DEVICE_CUDA_H
+#define KERNELS_CUDA_DEVICE_CUDA_H
+
+#include <cuda_runtime_api.h>
+#include "kernels/cuda/conv-plan.h"
+#include "kernels/cuda/module.h"
+#include "kernels/device.h"
+
+G_BEGIN_DECLS
+
+/* Channels in one block: see RnDevice.cblk. */
+#define RN_CUDA_IS_NHWC(desc) ((desc)->cblk == (desc)->dims[1] && (desc)->cblk > 1)
+
+typedef struct
+{
+  RnDevice base; /* first: a pointer to it is a pointer to this */
+  RnCudaOptions options;
+  gboolean is_plan_only; /* made from a profile: nothing can run */
+  int capability;        /* 10 * major + minor: 75, 80, 90 */
+  cudaStream_t streams[RN_N_QUEUES];
+  RnQueue queue; /* the one that run () uses now */
+  RnConvLibrary *conv;
+  struct _RnCudaStaging *staging; /* pinned slots of copy_in and copy_out */
+  GPtrArray *events;              /* by number */
+  char *fault;                    /* text of the last failed call, or NULL */
+  const char *op_scope;           /* of the op that is being queued; lent */
+  const RnOpCall *op_call;        /* likewise */
+} RnCudaDevice;
+
+/* The stream that the op goes to. */
+static inline cudaStream_t
+rn_cuda_stream (RnDevice *device)
+{
+  RnCudaDevice *cuda = (RnCudaDevice *) device;
+  return cuda->streams[cuda->queue];
+}
+
+/* RN_STATUS_OK, or RN_STATUS_DEVICE (RN_STATUS_MEMORY for cudaErrorMemoryAllocation) with the fault's text
+ * kept: "cudaErrorIllegalAddress (700) in WHAT". Every call of the runtime goes through it. */
+RnStatus rn_cuda_check (RnDevice *device, cudaError_t error, const char *what);
+
+/* All kernels of the device, NULL-ended, by priority. */
+const RnKernel *const *rn_cuda_kernels (void);
+
+G_END_DECLS
+
+#endif
