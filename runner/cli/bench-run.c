@@ -20,23 +20,50 @@
 
 const char *const rn_bench_phase_names[RN_BENCH_N_PHASES] = { "forward", "backward", "update" };
 
-/* What all steps share. */
-typedef struct
+struct _RnBenchSteps
 {
   RnPrograms *programs;
-  const RnBatch *batch;
+  RnBatch *batch;
   double *lrs;       /* [groups] */
   double loss_scale; /* 1 without one */
   int window;        /* iterations of a step */
   gint64 n_steps;
-} Steps;
+};
 
-static void
-steps_clear (Steps *steps)
+void
+rn_bench_steps_free (RnBenchSteps *steps)
 {
+  if (steps == NULL)
+    return;
+  g_clear_pointer (&steps->batch, rn_random_batch_free);
   g_free (steps->lrs);
+  g_free (steps);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Steps, steps_clear)
+
+RnBenchSteps *
+rn_bench_steps_new (RnJob *job, GError **error)
+{
+  RnShape shape = rn_programs_memory (job->programs).worst;
+  const double *lr_mults;
+
+  if (!rn_job_check_fit (job, 0, error) || !rn_programs_reserve (job->programs, error)
+      || !rn_param_set_init (rn_programs_params (job->programs), (guint64) job->config.seed, error)
+      || !rn_programs_set_marks (job->programs, error))
+    return NULL;
+  g_autoptr (RnBenchSteps) steps = g_new0 (RnBenchSteps, 1);
+  steps->programs = job->programs;
+  steps->loss_scale = job->config.fp16.dtype == RN_F16 ? LOSS_SCALE : 1;
+  steps->window = (int) rn_iters_of_step (&job->config);
+  steps->batch = rn_random_batch_new (job->model, shape.n, shape.height, shape.width, BOXES_PER_IMAGE,
+                                      (guint64) job->config.seed, error);
+  if (steps->batch == NULL)
+    return NULL;
+  guint n_groups = rn_programs_groups (job->programs, &lr_mults);
+  steps->lrs = g_new (double, n_groups);
+  for (guint i = 0; i < n_groups; i++)
+    steps->lrs[i] = BENCH_LR * lr_mults[i];
+  return g_steal_pointer (&steps);
+}
 
 static int
 compare_doubles (gconstpointer a, gconstpointer b)
@@ -64,7 +91,7 @@ seconds (void)
 
 /* The optimizer's part; an overflow in half precision costs the step, as in training. */
 static gboolean
-update_after (const Steps *steps, const RnUpdate *update, GError **error)
+update_after (const RnBenchSteps *steps, const RnUpdate *update, GError **error)
 {
   double norm, max_abs;
 
@@ -75,7 +102,7 @@ update_after (const Steps *steps, const RnUpdate *update, GError **error)
 /* Iteration @index of a step, which adds to the time of each phase. An update in backward has none of its
  * own. */
 static gboolean
-run_iteration (const Steps *steps, int index, double phases[RN_BENCH_N_PHASES], GError **error)
+run_iteration (const RnBenchSteps *steps, int index, double phases[RN_BENCH_N_PHASES], GError **error)
 {
   gboolean in_backward = rn_programs_updates_in_backward (steps->programs);
   gboolean is_last = index + 1 == steps->window;
@@ -104,9 +131,8 @@ run_iteration (const Steps *steps, int index, double phases[RN_BENCH_N_PHASES], 
   return TRUE;
 }
 
-/* One step of the optimizer. */
-static gboolean
-run_step (Steps *steps, double phases[RN_BENCH_N_PHASES], double *first_loss, GError **error)
+gboolean
+rn_bench_steps_run (RnBenchSteps *steps, double phases[RN_BENCH_N_PHASES], double *first_loss, GError **error)
 {
   for (int i = 0; i < steps->window; i++)
     {
@@ -122,7 +148,7 @@ run_step (Steps *steps, double phases[RN_BENCH_N_PHASES], double *first_loss, GE
 }
 
 static gboolean
-run_steps (Steps *steps, const RnBenchOptions *options, RnBenchResult *result, GError **error)
+run_steps (RnBenchSteps *steps, const RnBenchOptions *options, RnBenchResult *result, GError **error)
 {
   int n_warmup = (options->warmup + steps->window - 1) / steps->window;
   int n_steps = (options->iters + steps->window - 1) / steps->window;
@@ -134,7 +160,7 @@ run_steps (Steps *steps, const RnBenchOptions *options, RnBenchResult *result, G
   for (int i = 0; i < n_warmup + n_steps; i++)
     {
       double phases[RN_BENCH_N_PHASES] = { 0 }, sum = 0, first_loss = 0;
-      if (!run_step (steps, phases, &first_loss, error))
+      if (!rn_bench_steps_run (steps, phases, &first_loss, error))
         return FALSE;
       if (i == 0)
         result->first_loss = first_loss;
@@ -183,27 +209,10 @@ measure_memory (RnJob *job, gboolean check, RnBenchResult *result, GError **erro
 gboolean
 rn_bench_run (RnJob *job, const RnBenchOptions *options, RnBenchResult *result, GError **error)
 {
-  RnShape shape = rn_programs_memory (job->programs).worst;
-  const double *lr_mults;
-
   *result = (RnBenchResult){ 0 };
-  if (!rn_job_check_fit (job, 0, error) || !rn_programs_reserve (job->programs, error)
-      || !rn_param_set_init (rn_programs_params (job->programs), (guint64) job->config.seed, error)
-      || !rn_programs_set_marks (job->programs, error))
-    return FALSE;
-  g_autoptr (RnBatch) batch = rn_random_batch_new (job->model, shape.n, shape.height, shape.width,
-                                                   BOXES_PER_IMAGE, (guint64) job->config.seed, error);
-  if (batch == NULL)
-    return FALSE;
-  guint n_groups = rn_programs_groups (job->programs, &lr_mults);
-  g_auto (Steps) steps = { .programs = job->programs,
-                           .batch = batch,
-                           .lrs = g_new (double, n_groups),
-                           .loss_scale = job->config.fp16.dtype == RN_F16 ? LOSS_SCALE : 1,
-                           .window = (int) rn_iters_of_step (&job->config) };
-  for (guint i = 0; i < n_groups; i++)
-    steps.lrs[i] = BENCH_LR * lr_mults[i];
-  return run_steps (&steps, options, result, error) && measure_memory (job, options->check, result, error);
+  g_autoptr (RnBenchSteps) steps = rn_bench_steps_new (job, error);
+  return steps != NULL && run_steps (steps, options, result, error)
+         && measure_memory (job, options->check, result, error);
 }
 
 /* ---- as JSON ---- */

@@ -43,6 +43,17 @@ typedef struct
  */
 gboolean rn_bench_run (RnJob *job, const RnBenchOptions *options, RnBenchResult *result, GError **error);
 
+/* The steps of a job, one by one: what rn_bench_run repeats. */
+typedef struct _RnBenchSteps RnBenchSteps;
+
+/* Takes the memory of @job, whose programs are planned. Errors: as rn_bench_run. */
+RnBenchSteps *rn_bench_steps_new (RnJob *job, GError **error);
+void rn_bench_steps_free (RnBenchSteps *steps);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnBenchSteps, rn_bench_steps_free)
+/* One step of the optimizer: seconds of each phase, per iteration, and the loss of its first one. */
+gboolean rn_bench_steps_run (RnBenchSteps *steps, double phases[RN_BENCH_N_PHASES], double *first_loss,
+                             GError **error);
+
 /* Of an array of double, not empty, which stays as it is. */
 double rn_bench_median (const GArray *values);
 

@@ -7,6 +7,7 @@
 #include "runner/base/error.h"
 #include "runner/base/size.h"
 #include "runner/check.h"
+#include "runner/cli/bench-pairs.h"
 #include "runner/cli/bench-table.h"
 #include "runner/cli/common.h"
 #include "runner/cli/json.h"
@@ -20,6 +21,7 @@ typedef struct
   char *shape, *strategies, *budget, *png;
   gint batch, iters, warmup, repeat;
   gboolean json, check, single;
+  char **against; /* lines, or NULL */
 } Options;
 
 static void
@@ -29,6 +31,7 @@ options_clear (Options *own)
   g_free (own->strategies);
   g_free (own->budget);
   g_free (own->png);
+  g_strfreev (own->against);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Options, options_clear)
 
@@ -75,22 +78,68 @@ print_single_json (RnJob *job, const RnBenchResult *result)
   rn_json_print (builder);
 }
 
+/* @root: (transfer full) (nullable): NULL with an error that is set. */
+static RnJob *
+open_job (RnNode *root, const Options *own, GError **error)
+{
+  g_autoptr (RnJob) job = root != NULL ? rn_job_new (root, error) : NULL;
+
+  if (job == NULL || !rn_job_check (job, error)
+      || !rn_job_open_shapes (job, own->shape, own->batch, FALSE, own->check, error))
+    return NULL;
+  return g_steal_pointer (&job);
+}
+
 static int
 measure_single (const RnOptions *options, const Options *own)
 {
   const RnBenchOptions bench = { .iters = own->iters, .warmup = own->warmup, .check = own->check };
   GError *error = NULL;
   RnBenchResult result;
-  RnNode *root = rn_options_load_with_budget (options, own->budget, &error);
-  g_autoptr (RnJob) job = root != NULL ? rn_job_new (root, &error) : NULL;
-  if (job == NULL || !rn_job_check (job, &error)
-      || !rn_job_open_shapes (job, own->shape, own->batch, FALSE, own->check, &error)
-      || !rn_bench_run (job, &bench, &result, &error))
+  g_autoptr (RnJob) job = open_job (rn_options_load_with_budget (options, own->budget, &error), own, &error);
+  if (job == NULL || !rn_bench_run (job, &bench, &result, &error))
     return rn_cli_fail (error);
   if (own->json)
     print_single_json (job, &result);
   else
     print_single_text (job, &result, own->check);
+  return 0;
+}
+
+/* ---- pairs of steps, in this process ---- */
+
+/* The file with the lines of --against. (transfer full) */
+static RnNode *
+load_against (const RnOptions *options, const Options *own, GError **error)
+{
+  g_autoptr (RnNode) root = rn_options_load_with_budget (options, own->budget, error);
+
+  for (char **line = own->against; root != NULL && *line != NULL; line++)
+    if (!rn_config_override (root, *line, error))
+      {
+        g_prefix_error (error, "--against: ");
+        return NULL;
+      }
+  return g_steal_pointer (&root);
+}
+
+static int
+measure_pairs (const RnOptions *options, const Options *own)
+{
+  GError *error = NULL;
+  g_auto (RnBenchPairs) pairs = { 0 };
+  g_autoptr (RnJob) without =
+      open_job (rn_options_load_with_budget (options, own->budget, &error), own, &error);
+  g_autoptr (RnJob) with =
+      without != NULL ? open_job (load_against (options, own, &error), own, &error) : NULL;
+  RnJob *const jobs[2] = { without, with };
+
+  if (with == NULL || !rn_bench_pairs_run (jobs, own->iters, own->warmup, &pairs, &error))
+    return rn_cli_fail (error);
+  if (own->json)
+    rn_bench_pairs_print_json (&pairs);
+  else
+    rn_bench_pairs_print_text (&pairs);
   return 0;
 }
 
@@ -184,6 +233,8 @@ check_options (const Options *own, GError **error)
     fault = "--repeat must be at least 1";
   else if (own->single && (own->strategies != NULL || own->png != NULL))
     fault = "--single measures the file as it is: there are no rows for --strategies or --png";
+  else if (own->against != NULL && (own->single || own->strategies != NULL || own->png != NULL || own->check))
+    fault = "--against has one result: there is nothing for --single, --strategies, --png and --check";
   if (fault != NULL)
     g_set_error_literal (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE, fault);
   return fault == NULL;
@@ -210,6 +261,11 @@ rn_cmd_bench (int argc, char **argv)
       "Memory of the row budget (default: three fifths of what base needs, in whole MiB)", "SIZE" },
     { "single", 0, 0, G_OPTION_ARG_NONE, &own.single, "No table: measure the file as it is, in this process",
       NULL },
+    { "against", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.against,
+      "No table: the file as it is and with this line, step by step in turn in one process; may stand "
+      "several "
+      "times",
+      "KEY=VALUE" },
     { "check", 0, 0, G_OPTION_ARG_NONE, &own.check,
       "Compare every byte that an op writes with the plan; slow", NULL },
     { "json", 0, 0, G_OPTION_ARG_NONE, &own.json, "Print JSON", NULL },
@@ -225,7 +281,8 @@ rn_cmd_bench (int argc, char **argv)
                 "  runner bench configs/retinanet_r18_bccd.yaml --shape 480x640 --budget 300MiB --json\n"
                 "  runner bench configs/retinanet_shapes.yaml --shape 128x160 --strategies "
                 "depth_first,in_backward,depth_first+in_backward\n"
-                "  runner bench configs/retinanet_shapes.yaml --shape 128x160 --single --iters 1 --check\n",
+                "  runner bench configs/retinanet_shapes.yaml --shape 128x160 --single --iters 1 --check\n"
+                "  runner bench configs/retinanet_voc.yaml --shape 608x1024 --against memory.budget=720MiB\n",
     .groups = RN_OPTIONS_CONFIG | RN_OPTIONS_RUN,
     .entries = entries,
   };
@@ -234,5 +291,7 @@ rn_cmd_bench (int argc, char **argv)
 
   if (!rn_options_parse (&usage, argc, argv, &options, &error) || !check_options (&own, &error))
     return rn_cli_fail (error);
+  if (own.against != NULL)
+    return measure_pairs (&options, &own);
   return own.single ? measure_single (&options, &own) : measure_table (&options, &own);
 }

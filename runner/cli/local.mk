@@ -1,7 +1,7 @@
 # The commands are in the library too, so that program and plugins share one copy of everything.
 runner_runner_SOURCES += runner/cli/program.c
 librunner_internal_la_SOURCES += \
-  runner/cli/bench-child.c runner/cli/bench-print.c runner/cli/bench-run.c runner/cli/bench-run.h \
+  runner/cli/bench-child.c runner/cli/bench-pairs.c runner/cli/bench-pairs.h runner/cli/bench-print.c runner/cli/bench-run.c runner/cli/bench-run.h \
   runner/cli/bench-table.c runner/cli/bench-table.h \
   runner/cli/cmd-bench.c \
   runner/cli/cmd-browse.c \

@@ -175,6 +175,52 @@ test_refused (void)
   assert_contains (result.out, "--set 'memory.update=in_backward'");
 }
 
+/* Element @i of the times of one side. */
+static double
+seconds_of (JsonObject *object, const char *side, guint i)
+{
+  return json_array_get_double_element (json_object_get_array_member (object, side), i);
+}
+
+/* Three pairs: the median of their ratios is the second largest. A strategy that keeps all bits has the loss
+ * of the file as it is, and what is predicted is what `plan` says. */
+static void
+test_pairs (void)
+{
+  g_autofree char *config = config_file ("retinanet_shapes.yaml");
+  g_auto (Result) result = run_program ("bench", config, SHAPE, "--json", "--iters=3", "--warmup=0",
+                                        "--against=memory.head=depth_first", SMALL, NULL);
+  g_auto (Result) planned = run_program ("plan", config, SHAPE, "--json", SMALL, NULL);
+  g_assert_cmpint (result.code, ==, 0);
+  g_autoptr (JsonParser) parser = parse_json (&result), plan = parse_json (&planned);
+  JsonObject *pairs = json_object_of (parser);
+  double ratios[3], predicted = NAN;
+
+  for (guint i = 0; i < 3; i++)
+    {
+      g_assert_cmpfloat (seconds_of (pairs, "without", i), >, 0);
+      ratios[i] = seconds_of (pairs, "with", i) / seconds_of (pairs, "without", i);
+    }
+  double least = fmin (ratios[0], fmin (ratios[1], ratios[2]));
+  double most = fmax (ratios[0], fmax (ratios[1], ratios[2]));
+  double middle = ratios[0] + ratios[1] + ratios[2] - least - most;
+  /* The sum rounds: a few units of its last place. */
+  g_assert_cmpfloat_with_epsilon (json_object_get_double_member (pairs, "time_ratio"), middle, 1e-12 * most);
+  g_assert_cmpfloat (json_object_get_double_member (pairs, "time_ratio_min"), ==, least);
+  g_assert_cmpfloat (json_object_get_double_member (pairs, "time_ratio_max"), ==, most);
+  g_assert_cmpfloat (json_object_get_double_member (pairs, "loss_with"), ==,
+                     json_object_get_double_member (pairs, "loss_without"));
+
+  JsonArray *rows = json_object_get_array_member (json_object_of (plan), "strategies");
+  for (guint i = 0; i < json_array_get_length (rows); i++)
+    {
+      JsonObject *row = json_array_get_object_element (rows, i);
+      if (g_str_equal (json_object_get_string_member (row, "name"), "depth_first"))
+        predicted = json_object_get_double_member (row, "time_ratio");
+    }
+  g_assert_cmpfloat (json_object_get_double_member (pairs, "predicted_ratio"), ==, predicted);
+}
+
 static void
 test_usage (void)
 {
@@ -187,6 +233,8 @@ test_usage (void)
     { { "--budget=lots" }, "--budget: " },
     { { "--repeat=0" }, "--repeat must be at least 1" },
     { { "--single", "--strategies=fp16" }, "no rows" },
+    { { "--against=memory.head=depth_first", "--strategies=fp16" }, "--against has one result" },
+    { { "--against=memory.haed=depth_first" }, "did you mean \"head\"" },
   };
   g_autofree char *config = config_file ("retinanet_shapes.yaml");
 
@@ -254,6 +302,7 @@ main (int argc, char **argv)
   g_test_add_func ("/bench/table", test_table);
   g_test_add_func ("/bench/check", test_check);
   g_test_add_func ("/bench/refused", test_refused);
+  g_test_add_func ("/bench/pairs", test_pairs);
   g_test_add_func ("/bench/usage", test_usage);
   g_test_add_func ("/bench/signal", test_signal);
   return g_test_run ();
