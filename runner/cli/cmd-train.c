@@ -8,11 +8,13 @@
 #include "runner/base/error.h"
 #include "runner/base/log.h"
 #include "runner/base/signals.h"
+#include "runner/base/size.h"
 #include "runner/check.h"
 #include "runner/checkpoint-list.h"
 #include "runner/checkpoint.h"
 #include "runner/cli/common.h"
 #include "runner/config/config.h"
+#include "runner/process-memory.h"
 #include "runner/train.h"
 #include "runner/weights/load-start.h"
 
@@ -141,6 +143,20 @@ resume_or_start (RnTraining *training, const RnOptions *options, GError **error)
   return warn_of_old_run (config->work_dir, error);
 }
 
+/* What the run took, beside what was planned. */
+static void
+say_memory (RnJob *job)
+{
+  RnMemory memory = rn_programs_memory (job->programs);
+  guint64 current, peak;
+
+  rn_process_memory (&current, &peak);
+  g_autofree char *planned = rn_size_format ((guint64) memory.total_bytes + memory.host_bytes);
+  g_autofree char *resident = rn_size_format (peak);
+  g_message ("memory: %s planned; the process held at most %s, data, code and logs included", planned,
+             resident);
+}
+
 static gboolean
 train (RnNode *root, const RnOptions *options, int *signal, GError **error)
 {
@@ -170,6 +186,8 @@ train (RnNode *root, const RnOptions *options, int *signal, GError **error)
   rn_signals_install ();
   gboolean is_ok = rn_runner_run (training->runner, error);
   *signal = rn_runner_signal (training->runner);
+  if (is_ok)
+    say_memory (training->job);
   return is_ok;
 }
 

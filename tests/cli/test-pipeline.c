@@ -100,6 +100,7 @@ test_short (Fixture *f, gconstpointer user_data)
                    f->work, "--threads", "1", NULL);
   assert_success (&train);
   assert_contains (train.err, "[2/2]");
+  assert_contains (train.err, " planned; the process held at most ");
   g_assert_cmpstr (train.out, ==, "");
   g_autofree char *checkpoint = g_build_filename (f->work, "iter_2.safetensors", NULL);
   g_assert_true (g_file_test (checkpoint, G_FILE_TEST_IS_REGULAR));
