@@ -95,6 +95,8 @@ typedef struct
    */
   void (*begin_op) (RnDevice *device, const char *scope, const RnOpCall *call, const void *const *in,
                     void *const *out, void *workspace, gsize workspace_bytes);
+  /* (optional) That op has been queued: in a mode for finding faults, waits for it. */
+  RnStatus (*end_op) (RnDevice *device);
   /* (optional) What the last failure was, in words, or NULL. Lent. */
   const char *(*fault) (RnDevice *device);
   void (*memory_info) (RnDevice *device, guint64 *free, guint64 *total); /* (optional) bytes */

@@ -12,6 +12,13 @@ G_BEGIN_DECLS
 /* Channels in one block: see RnDevice.cblk. */
 #define RN_CUDA_IS_NHWC(desc) ((desc)->cblk == (desc)->dims[1] && (desc)->cblk > 1)
 
+/* What alloc_host gave out. */
+typedef struct
+{
+  char *memory;
+  gsize bytes;
+} RnCudaHostBlock;
+
 typedef struct
 {
   RnDevice base; /* first: a pointer to it is a pointer to this */
@@ -22,8 +29,11 @@ typedef struct
   RnQueue queue; /* the one that run () uses now */
   RnConvLibrary *conv;
   struct _RnCudaStaging *staging; /* pinned slots of copy_in and copy_out */
+  GArray *host_blocks;            /* of RnCudaHostBlock */
   GPtrArray *events;              /* by number */
   char *fault;                    /* text of the last failed call, or NULL */
+  gboolean is_dead;               /* a failure that stays: nothing can be had from the device any more */
+  gboolean is_synchronous;        /* RN_CUDA_SYNC=1: each op is waited for */
   const char *op_scope;           /* of the op that is being queued; lent */
   const RnOpCall *op_call;        /* likewise */
 } RnCudaDevice;
@@ -35,6 +45,14 @@ rn_cuda_stream (RnDevice *device)
   RnCudaDevice *cuda = (RnCudaDevice *) device;
   return cuda->streams[cuda->queue];
 }
+
+/*
+ * rn_cuda_device_new:
+ *
+ * The device @options->ordinal, which startup found usable; or with @options->profile one for plans alone.
+ * Errors: RN_DEVICE_ERROR_MISSING, RN_DEVICE_ERROR_MEMORY.
+ */
+RnDevice *rn_cuda_device_new (const RnCudaOptions *options, GError **error);
 
 /* RN_STATUS_OK, or RN_STATUS_DEVICE (RN_STATUS_MEMORY for cudaErrorMemoryAllocation) with the fault's text
  * kept: "cudaErrorIllegalAddress (700) in WHAT". Every call of the runtime goes through it. */
