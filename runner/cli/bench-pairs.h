@@ -6,12 +6,19 @@
 
 G_BEGIN_DECLS
 
+/* With the lines over without, of a pair. */
 typedef struct
 {
-  GArray *seconds[2];                 /* of double, by pair, of one iteration: without and with the lines */
-  double ratio, ratio_min, ratio_max; /* with over without, of a pair: median, least and most */
-  double predicted;                   /* the same by the cost model of plans, see graph/cost.h */
-  double loss[2];                     /* of the last iteration */
+  double median, least, most;
+} RnBenchRatio;
+
+typedef struct
+{
+  GArray *seconds[2];   /* of double, by pair, of one iteration: without and with the lines */
+  GArray *processor[2]; /* the same, of all threads together while they ran */
+  RnBenchRatio time, processor_time;
+  double predicted; /* the same by the cost model of plans, see graph/cost.h */
+  double loss[2];   /* of the last iteration */
 } RnBenchPairs;
 
 /*

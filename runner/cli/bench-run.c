@@ -65,6 +65,12 @@ rn_bench_steps_new (RnJob *job, GError **error)
   return g_steal_pointer (&steps);
 }
 
+int
+rn_bench_steps_window (const RnBenchSteps *steps)
+{
+  return steps->window;
+}
+
 static int
 compare_doubles (gconstpointer a, gconstpointer b)
 {

@@ -50,6 +50,8 @@ typedef struct _RnBenchSteps RnBenchSteps;
 RnBenchSteps *rn_bench_steps_new (RnJob *job, GError **error);
 void rn_bench_steps_free (RnBenchSteps *steps);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnBenchSteps, rn_bench_steps_free)
+/* Iterations of one step: those of a window of accumulation. */
+int rn_bench_steps_window (const RnBenchSteps *steps);
 /* One step of the optimizer: seconds of each phase, per iteration, and the loss of its first one. */
 gboolean rn_bench_steps_run (RnBenchSteps *steps, double phases[RN_BENCH_N_PHASES], double *first_loss,
                              GError **error);

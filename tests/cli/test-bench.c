@@ -196,8 +196,10 @@ test_pairs (void)
   JsonObject *pairs = json_object_of (parser);
   double ratios[3], predicted = NAN;
 
+  g_assert_cmpfloat (json_object_get_double_member (pairs, "processor_time_ratio"), >, 0);
   for (guint i = 0; i < 3; i++)
     {
+      g_assert_cmpfloat (seconds_of (pairs, "processor_with", i), >, 0);
       g_assert_cmpfloat (seconds_of (pairs, "without", i), >, 0);
       ratios[i] = seconds_of (pairs, "with", i) / seconds_of (pairs, "without", i);
     }
