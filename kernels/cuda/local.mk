@@ -1,0 +1,57 @@
+# The module of the CUDA device. Files are listed whether there is a toolkit or not, so that every archive has them.
+
+# C, with the flags of the rest.
+CUDA_SOURCES = \
+  kernels/cuda/conv-plan.h kernels/cuda/device-cuda.c kernels/cuda/device-cuda.h kernels/cuda/kernels.c \
+  kernels/cuda/kernels.h kernels/cuda/launch-elementwise.h kernels/cuda/launch-move.h kernels/cuda/launch-optim.h \
+  kernels/cuda/launch-pool.h kernels/cuda/launch-weights.h kernels/cuda/launch.h kernels/cuda/map.h \
+  kernels/cuda/module.h kernels/cuda/staging.c kernels/cuda/staging.h
+
+# Kernels: nvcc compiles them for the module, and the C++ compiler for the simulated device (tests/gpu/local.mk).
+CUDA_KERNELS =
+CUDA_KERNEL_INCLUDES =
+
+# What the module has its own copy of: it is opened by a program that shows none of its symbols.
+CUDA_SHARED_SOURCES = \
+  kernels/device.h kernels/half.h kernels/half.c kernels/ops.def kernels/op.h kernels/op.c kernels/op-check.c \
+  runner/base/error.h runner/base/error.c
+
+EXTRA_DIST += $(CUDA_SOURCES) $(CUDA_KERNELS) $(CUDA_KERNEL_INCLUDES) kernels/cuda/module.map build-aux/nvcc-wrap.sh
+
+if HAVE_CUDA
+EXTRA_LTLIBRARIES = runner-cuda-1.la
+noinst_LTLIBRARIES += kernels/libcuda-shared.la
+
+kernels_libcuda_shared_la_SOURCES = $(CUDA_SHARED_SOURCES)
+kernels_libcuda_shared_la_CPPFLAGS = $(AM_CPPFLAGS)
+
+runner_cuda_1_la_SOURCES = $(CUDA_SOURCES) $(CUDA_KERNELS) $(CUDA_KERNEL_INCLUDES)
+runner_cuda_1_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+runner_cuda_1_la_LIBADD = kernels/libcuda-shared.la $(CUDA_LIBS) $(RN_LIBS)
+runner_cuda_1_la_DEPENDENCIES = kernels/libcuda-shared.la $(srcdir)/kernels/cuda/module.map
+runner_cuda_1_la_LDFLAGS = $(AM_LDFLAGS) -rpath $(libdir)/runner-1 -module -avoid-version -shared $(CUDA_RPATH) \
+  -Wl,--version-script=$(srcdir)/kernels/cuda/module.map
+if !SANITIZERS
+runner_cuda_1_la_LDFLAGS += -Wl,-z,defs
+endif
+
+# Warnings are errors, as with --enable-werror, because nvcc has few of them. Objects are the same wherever and whenever
+# they are made. One thread launches kernels. (libtool would take -Xcompiler for itself.)
+CUDA_NVCCFLAGS = -std=c++17 -O2 -Werror all-warnings -Wdefault-stream-launch \
+  --compiler-options=-Wall,-Wextra,-Wno-unused-parameter,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics \
+  $(NVCC_SEED)$@
+AM_V_NVCC = $(am__v_NVCC_@AM_V@)
+am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
+am__v_NVCC_0 = @echo "  NVCC    " $@;
+am__v_NVCC_1 =
+
+SUFFIXES = .cu .sim.cc
+.cu.lo:
+	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(LIBTOOL) $(AM_V_lt) --tag=CC $(AM_LIBTOOLFLAGS) $(LIBTOOLFLAGS) \
+	  --mode=compile $(SHELL) $(top_srcdir)/build-aux/nvcc-wrap.sh '$(NVCC)' -shared \
+	  -I$(top_builddir) -I$(top_srcdir) $(CUDA_NVCCFLAGS) $(CUDA_GENCODE) $(NVCCFLAGS) \
+	  -MMD -MT $@ -MF $(@:.lo=.d) -c -o $@ $<
+
+CLEANFILES += $(CUDA_KERNELS:.cu=.d)
+-include $(CUDA_KERNELS:.cu=.d)
+endif

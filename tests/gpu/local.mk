@@ -1,0 +1,32 @@
+# The simulated device, for tests only: the sources of the module, its kernels compiled as C++, and the entry points
+# of the CUDA runtime and of cuDNN that they call.
+CUDA_SIM_SOURCES = tests/gpu/sim/sim.h
+
+# Tests of the device, on the simulation or with the real library and no GPU.
+CUDA_TESTS =
+
+EXTRA_DIST += $(CUDA_SIM_SOURCES) tests/gpu/no-cuda.sh
+
+if HAVE_CUDA
+check_LTLIBRARIES = tests/gpu/libcuda-sim.la
+check_PROGRAMS += $(CUDA_TESTS)
+
+tests_gpu_libcuda_sim_la_SOURCES = $(CUDA_SOURCES) $(CUDA_SIM_SOURCES)
+nodist_tests_gpu_libcuda_sim_la_SOURCES = $(CUDA_KERNELS:.cu=.sim.cc)
+tests_gpu_libcuda_sim_la_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
+tests_gpu_libcuda_sim_la_CXXFLAGS = $(SIM_CXXFLAGS)
+tests_gpu_libcuda_sim_la_LIBADD = -lstdc++
+# Programs that use it: libcuda-sim first, it calls what the others define.
+CUDA_SIM_LIBS = tests/gpu/libcuda-sim.la $(TEST_LIBS)
+
+# As the C compiler rounds: nothing is fused.
+SIM_CXXFLAGS = -std=gnu++17 -O1 -g -ffp-contract=off -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter \
+  -Wno-unknown-pragmas $(SANITIZE_CFLAGS)
+
+# A kernel as C++: automake compiles no .cu file.
+CLEANFILES += $(CUDA_KERNELS:.cu=.sim.cc)
+.cu.sim.cc:
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && echo '#include "$<"' > $@
+else
+check_SCRIPTS += tests/gpu/no-cuda.sh
+endif
