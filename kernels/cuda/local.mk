@@ -1,8 +1,13 @@
 # The module of the CUDA device. Files are listed whether there is a toolkit or not, so that every archive has them.
 
+# Convolutions: cuDNN and nothing else of the device. Tests link them with the library itself.
+CUDA_CONV_SOURCES = \
+  kernels/cuda/conv-engines.c kernels/cuda/conv-engines.h kernels/cuda/conv-graph.c kernels/cuda/conv-graph.h \
+  kernels/cuda/conv-plan.c kernels/cuda/conv-plan.h kernels/cuda/conv-private.h kernels/cuda/cudnn.c kernels/cuda/cudnn.h
+
 # C, with the flags of the rest.
 CUDA_SOURCES = \
-  kernels/cuda/conv-plan.h kernels/cuda/device-cuda.c kernels/cuda/device-cuda.h kernels/cuda/kernels.c \
+  $(CUDA_CONV_SOURCES) kernels/cuda/device-cuda.c kernels/cuda/device-cuda.h kernels/cuda/kernels.c \
   kernels/cuda/kernels.h kernels/cuda/launch-elementwise.h kernels/cuda/launch-move.h kernels/cuda/launch-optim.h \
   kernels/cuda/launch-pool.h kernels/cuda/launch-weights.h kernels/cuda/launch.h kernels/cuda/map.h \
   kernels/cuda/module.h kernels/cuda/staging.c kernels/cuda/staging.h

@@ -1,0 +1,330 @@
+/* conv-plan.c: an engine for each convolution, chosen by rank, and its executions. */
+#include "config.h"
+
+#include "kernels/cuda/conv-plan.h"
+
+#include "kernels/cuda/conv-private.h"
+
+#include <string.h>
+
+/* ---- faults ---- */
+
+RnStatus
+rn_conv_fail (RnConvLibrary *library, RnStatus status, const char *format, ...)
+{
+  va_list args;
+
+  g_free (library->fault);
+  va_start (args, format);
+  library->fault = g_strdup_vprintf (format, args);
+  va_end (args);
+  return status;
+}
+
+RnStatus
+rn_conv_fail_cudnn (RnConvLibrary *library)
+{
+  g_free (library->fault);
+  library->fault = g_strdup (rn_cudnn_fault (library->cudnn));
+  return RN_STATUS_DEVICE;
+}
+
+const char *
+rn_conv_library_fault (const RnConvLibrary *library)
+{
+  return library->fault;
+}
+
+/* ---- choices ---- */
+
+RnConvChoice *
+rn_conv_choice_new (RnCudnnPlan *plan, gsize workspace, const char *detail)
+{
+  RnConvChoice *choice = g_new0 (RnConvChoice, 1);
+
+  choice->n_refs = 1;
+  choice->plan = plan;
+  choice->workspace = workspace;
+  choice->detail = g_strdup (detail);
+  return choice;
+}
+
+RnConvChoice *
+rn_conv_choice_ref (RnConvChoice *choice)
+{
+  choice->n_refs++;
+  return choice;
+}
+
+void
+rn_conv_choice_unref (RnConvChoice *choice)
+{
+  if (choice == NULL || --choice->n_refs > 0)
+    return;
+  rn_cudnn_plan_free (choice->plan);
+  g_free (choice->detail);
+  g_free (choice);
+}
+
+/* ---- the library ---- */
+
+static RnConvLibrary *
+library_new (const RnConvOptions *options, GError **error)
+{
+  RnCudnn *cudnn = rn_cudnn_new (error);
+
+  if (cudnn == NULL)
+    return NULL;
+  RnConvLibrary *library = g_new0 (RnConvLibrary, 1);
+  library->cudnn = cudnn;
+  library->deterministic = options->deterministic;
+  library->choices =
+      g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) rn_conv_choice_unref);
+  return library;
+}
+
+RnConvLibrary *
+rn_conv_library_new (int ordinal, cudaStream_t stream, const RnConvOptions *options, GError **error)
+{
+  g_autoptr (RnConvLibrary) library = library_new (options, error);
+
+  if (library == NULL)
+    return NULL;
+  library->device = rn_cudnn_device_new (library->cudnn, ordinal);
+  if (library->device == NULL || !rn_cudnn_open (library->cudnn, stream))
+    {
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING, "cuDNN cannot use the device: %s",
+                   rn_cudnn_fault (library->cudnn));
+      return NULL;
+    }
+  library->stream = stream;
+  return g_steal_pointer (&library);
+}
+
+RnConvLibrary *
+rn_conv_library_new_for_profile (const char *json, const RnConvOptions *options, GError **error)
+{
+  g_autoptr (RnConvLibrary) library = library_new (options, error);
+
+  if (library == NULL)
+    return NULL;
+  library->is_plan_only = TRUE;
+  library->device = rn_cudnn_device_new_from_json (library->cudnn, json);
+  if (library->device == NULL)
+    {
+      rn_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
+                    "cuDNN takes the profile for none of a device: %s", rn_cudnn_fault (library->cudnn));
+      return NULL;
+    }
+  return g_steal_pointer (&library);
+}
+
+void
+rn_conv_library_free (RnConvLibrary *library)
+{
+  if (library == NULL)
+    return;
+  g_hash_table_unref (library->choices);
+  rn_cudnn_device_free (library->device);
+  rn_cudnn_free (library->cudnn);
+  g_free (library->fault);
+  g_free (library);
+}
+
+RnStatus
+rn_conv_library_set_stream (RnConvLibrary *library, cudaStream_t stream)
+{
+  if (library->is_plan_only)
+    return rn_conv_fail (library, RN_STATUS_DEVICE, "a device that is not there has no streams");
+  if (stream == library->stream)
+    return RN_STATUS_OK;
+  if (!rn_cudnn_set_stream (library->cudnn, stream))
+    return rn_conv_fail_cudnn (library);
+  library->stream = stream;
+  return RN_STATUS_OK;
+}
+
+char *
+rn_conv_library_profile (RnConvLibrary *library, GError **error)
+{
+  char *json = rn_cudnn_device_to_json (library->cudnn, library->device);
+
+  if (json == NULL)
+    g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s", rn_cudnn_fault (library->cudnn));
+  return json;
+}
+
+/* ---- choosing ---- */
+
+/* The first that the library makes a plan of. */
+static RnConvChoice *
+first_of (RnConvLibrary *library, RnConvEngine *const *engines, guint n, gsize limit, const char **reason)
+{
+  for (guint i = 0; i < n; i++)
+    {
+      gsize workspace = 0;
+      g_autoptr (RnCudnnPlan) plan = rn_cudnn_plan_new (library->cudnn, engines[i]->config);
+      if (plan == NULL || !rn_cudnn_plan_workspace (library->cudnn, plan, &workspace))
+        {
+          *reason = "cuDNN makes no plan of the engine";
+          continue;
+        }
+      if (workspace > limit)
+        {
+          *reason = "it needs more workspace than the limit";
+          continue;
+        }
+      g_autofree char *detail = rn_conv_engine_detail (&engines[i]->info);
+      return rn_conv_choice_new (g_steal_pointer (&plan), workspace, detail);
+    }
+  return NULL;
+}
+
+/*
+ * By rank: mode A, then what the library falls back to, then the generic engine. Both modes are asked before
+ * the generic engine is taken: for strict single precision mode A often has none.
+ */
+static RnStatus
+choose (RnConvLibrary *library, const RnConvProblem *problem, gsize limit, RnConvChoice **choice,
+        const char **reason)
+{
+  static const cudnnBackendHeurMode_t modes[] = { CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK };
+  const RnConvFilter filter = { .tf32 = problem->tf32,
+                                .single = problem->dtype == RN_F32,
+                                .deterministic = library->deterministic,
+                                .workspace_limit = limit };
+  g_autoptr (RnCudnnGraph) graph = rn_conv_graph_new (library->cudnn, problem);
+  g_autoptr (RnConvEngine) generic = NULL;
+
+  *reason = "cuDNN has no engine for it";
+  if (graph == NULL)
+    {
+      if (!rn_cudnn_is_unsupported (rn_cudnn_status (library->cudnn)))
+        return rn_conv_fail_cudnn (library);
+      *reason = "cuDNN does not support such a convolution";
+      return RN_STATUS_UNSUPPORTED;
+    }
+  for (gsize i = 0; i < G_N_ELEMENTS (modes) && *choice == NULL; i++)
+    {
+      g_autoptr (GPtrArray) engines = g_ptr_array_new_with_free_func ((GDestroyNotify) rn_conv_engine_free);
+      if (!rn_conv_engines_ask (library->cudnn, library->device, graph, modes[i], &filter, engines, &generic,
+                                reason))
+        return rn_conv_fail_cudnn (library);
+      *choice = first_of (library, (RnConvEngine **) engines->pdata, engines->len, limit, reason);
+    }
+  if (*choice == NULL && generic != NULL)
+    *choice = first_of (library, &generic, 1, limit, reason);
+  return *choice != NULL ? RN_STATUS_OK : RN_STATUS_UNSUPPORTED;
+}
+
+RnStatus
+rn_conv_plan_new (RnConvLibrary *library, const RnConvProblem *problem, gsize workspace_limit,
+                  RnConvPlan **plan, const char **reason)
+{
+  *plan = NULL;
+  *reason = rn_conv_problem_check (problem);
+  if (*reason != NULL)
+    return RN_STATUS_UNSUPPORTED;
+  g_autofree char *text = rn_conv_problem_text (problem);
+  g_autofree char *key = g_strdup_printf ("%s, workspace %" G_GSIZE_FORMAT, text, workspace_limit);
+  RnConvChoice *choice = g_hash_table_lookup (library->choices, key);
+  if (choice == NULL)
+    {
+      rn_cudnn_trace (library->cudnn, "%s", key);
+      RnStatus status = choose (library, problem, workspace_limit, &choice, reason);
+      if (status != RN_STATUS_OK)
+        return status;
+      rn_cudnn_trace (library->cudnn, "%s: %s, workspace %" G_GSIZE_FORMAT, text, choice->detail,
+                      choice->workspace);
+      g_hash_table_insert (library->choices, g_strdup (key), choice);
+    }
+  *plan = g_new0 (RnConvPlan, 1);
+  (*plan)->library = library;
+  (*plan)->problem = *problem;
+  (*plan)->key = g_steal_pointer (&key);
+  (*plan)->choice = rn_conv_choice_ref (choice);
+  *reason = NULL;
+  return RN_STATUS_OK;
+}
+
+void
+rn_conv_plan_free (RnConvPlan *plan)
+{
+  if (plan == NULL)
+    return;
+  rn_cudnn_pack_free (plan->pack);
+  rn_conv_choice_unref (plan->choice);
+  g_free (plan->key);
+  g_free (plan);
+}
+
+gsize
+rn_conv_plan_workspace (const RnConvPlan *plan)
+{
+  return plan->choice->workspace;
+}
+
+const char *
+rn_conv_plan_detail (const RnConvPlan *plan)
+{
+  return plan->choice->detail;
+}
+
+/* ---- running ---- */
+
+RnCudnnPack *
+rn_conv_pack_new (RnConvLibrary *library, const RnConvProblem *problem, const RnConvPointers *pointers,
+                  gsize workspace)
+{
+  int64_t ids[RN_CONV_MAX_TENSORS];
+  void *addresses[RN_CONV_MAX_TENSORS];
+  int n = rn_conv_graph_bind (problem, pointers, ids, addresses);
+  const void *output = rn_conv_output (problem, pointers);
+  int n_same = 0;
+
+  if (workspace > 0 && pointers->workspace == NULL)
+    {
+      rn_conv_fail (library, RN_STATUS_DEVICE,
+                    "a convolution has no workspace and needs %" G_GSIZE_FORMAT " bytes", workspace);
+      return NULL;
+    }
+  /* The output itself, and a residual that it replaces. */
+  for (int i = 0; i < n; i++)
+    n_same += addresses[i] == output;
+  if (n_same > 1 + (problem->residual && pointers->z == output))
+    {
+      rn_conv_fail (library, RN_STATUS_DEVICE, "a convolution would overwrite what it reads");
+      return NULL;
+    }
+  RnCudnnPack *pack =
+      rn_cudnn_pack_new (library->cudnn, ids, addresses, n, workspace > 0 ? pointers->workspace : NULL);
+  if (pack == NULL)
+    rn_conv_fail_cudnn (library);
+  return pack;
+}
+
+static gboolean
+are_same (const RnConvPointers *a, const RnConvPointers *b)
+{
+  return a->x == b->x && a->w == b->w && a->bias == b->bias && a->z == b->z && a->dy == b->dy && a->y == b->y
+         && a->dx == b->dx && a->dw == b->dw && a->workspace == b->workspace;
+}
+
+RnStatus
+rn_conv_plan_run (RnConvPlan *plan, const RnConvPointers *pointers)
+{
+  RnConvLibrary *library = plan->library;
+
+  if (library->is_plan_only)
+    return rn_conv_fail (library, RN_STATUS_DEVICE, "a device that is not there runs nothing");
+  if (plan->pack == NULL || !are_same (&plan->pointers, pointers))
+    {
+      g_clear_pointer (&plan->pack, rn_cudnn_pack_free);
+      plan->pack = rn_conv_pack_new (library, &plan->problem, pointers, plan->choice->workspace);
+      if (plan->pack == NULL)
+        return RN_STATUS_DEVICE;
+      plan->pointers = *pointers;
+    }
+  return rn_cudnn_execute (library->cudnn, plan->choice->plan, plan->pack) ? RN_STATUS_OK
+                                                                           : rn_conv_fail_cudnn (library);
+}

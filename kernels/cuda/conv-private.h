@@ -1,0 +1,56 @@
+/* conv-private.h: what the parts of conv-plan.h share: conv-plan.c and conv-measure.c. */
+#ifndef KERNELS_CUDA_CONV_PRIVATE_H
+#define KERNELS_CUDA_CONV_PRIVATE_H
+
+#include "kernels/cuda/conv-engines.h"
+#include "kernels/cuda/conv-graph.h"
+
+G_BEGIN_DECLS
+
+/* An engine that was chosen for a problem; plans of equal problems share it. */
+typedef struct
+{
+  int n_refs;
+  RnCudnnPlan *plan;
+  gsize workspace;
+  char *detail; /* "engine 41, tensor cores" */
+} RnConvChoice;
+
+struct _RnConvLibrary
+{
+  RnCudnn *cudnn;
+  RnCudnnDevice *device;
+  gboolean is_plan_only;
+  cudaStream_t stream;
+  gboolean deterministic;
+  GHashTable *choices; /* by key: RnConvChoice */
+  char *fault;         /* of ours, newer than that of @cudnn; NULL */
+};
+
+struct _RnConvPlan
+{
+  RnConvLibrary *library;
+  RnConvProblem problem;
+  char *key; /* problem and limit of the workspace */
+  RnConvChoice *choice;
+  RnConvPointers pointers; /* of @pack */
+  RnCudnnPack *pack;       /* NULL until the first execution */
+};
+
+/* Takes @plan over. */
+RnConvChoice *rn_conv_choice_new (RnCudnnPlan *plan, gsize workspace, const char *detail);
+RnConvChoice *rn_conv_choice_ref (RnConvChoice *choice);
+void rn_conv_choice_unref (RnConvChoice *choice);
+
+/* Keeps the text as the fault, and gives @status. */
+RnStatus rn_conv_fail (RnConvLibrary *library, RnStatus status, const char *format, ...) G_GNUC_PRINTF (3, 4);
+/* RN_STATUS_DEVICE, with the fault that the library has just kept. */
+RnStatus rn_conv_fail_cudnn (RnConvLibrary *library);
+
+/* Addresses of @pointers for the problem's graph, checked. NULL with the fault kept. */
+RnCudnnPack *rn_conv_pack_new (RnConvLibrary *library, const RnConvProblem *problem,
+                               const RnConvPointers *pointers, gsize workspace);
+
+G_END_DECLS
+
+#endif
