@@ -5,6 +5,7 @@
 
 #include "runner/base/error.h"
 
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -50,20 +51,28 @@ rn_cudnn_version_text (void)
   return version_text (cudnnGetVersion ());
 }
 
+gboolean
+rn_cudnn_check_version (gsize found, GError **error)
+{
+  /* The library keeps its interface within a major version, and new attributes come with a minor one. */
+  gsize needed = MAX (RN_CUDNN_MIN_VERSION, CUDNN_VERSION / 100 * 100);
+  Dl_info info;
+
+  if (found >= needed && found / 10000 == CUDNN_VERSION / 10000)
+    return TRUE;
+  g_autofree char *wanted = version_text (needed), *has = version_text (found);
+  rn_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
+                "CUDA: %s is cuDNN %s, this build needs %s or a newer one of the same major version",
+                dladdr ((gconstpointer) cudnnGetVersion, &info) != 0 ? info.dli_fname : "libcudnn", has,
+                wanted);
+  return FALSE;
+}
+
 RnCudnn *
 rn_cudnn_new (GError **error)
 {
-  /* The library keeps its interface within a major version, and new attributes come with a minor one. */
-  gsize needed = MAX (RN_CUDNN_MIN_VERSION, CUDNN_VERSION / 100 * 100), found = cudnnGetVersion ();
-
-  if (found < needed || found / 10000 != CUDNN_VERSION / 10000)
-    {
-      g_autofree char *wanted = version_text (needed), *has = version_text (found);
-      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
-                   "cuDNN %s was found, this build needs %s or a newer one of the same major version", has,
-                   wanted);
-      return NULL;
-    }
+  if (!rn_cudnn_check_version (cudnnGetVersion (), error))
+    return NULL;
   RnCudnn *cudnn = g_new0 (RnCudnn, 1);
   cudnn->is_traced = wants_trace ();
   return cudnn;

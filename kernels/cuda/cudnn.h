@@ -20,7 +20,9 @@ G_BEGIN_DECLS
 
 typedef struct _RnCudnn RnCudnn;
 
-/* Errors: RN_DEVICE_ERROR_MISSING, the library is too old. No device is needed. */
+/* Is a library of version @found, as cudnnGetVersion () has it, new enough? Errors: RN_DEVICE_ERROR_MISSING. */
+gboolean rn_cudnn_check_version (gsize found, GError **error);
+/* Errors: as before. No device is needed. */
 RnCudnn *rn_cudnn_new (GError **error);
 void rn_cudnn_free (RnCudnn *cudnn);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnCudnn, rn_cudnn_free)

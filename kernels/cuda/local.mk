@@ -10,7 +10,8 @@ CUDA_SOURCES = \
   $(CUDA_CONV_SOURCES) kernels/cuda/device-cuda.c kernels/cuda/device-cuda.h kernels/cuda/kernels.c \
   kernels/cuda/kernels.h kernels/cuda/launch-elementwise.h kernels/cuda/launch-move.h kernels/cuda/launch-optim.h \
   kernels/cuda/launch-pool.h kernels/cuda/launch-weights.h kernels/cuda/launch.h kernels/cuda/map.h \
-  kernels/cuda/module.h kernels/cuda/staging.c kernels/cuda/staging.h
+  kernels/cuda/module.c kernels/cuda/module.h kernels/cuda/staging.c kernels/cuda/staging.h kernels/cuda/startup.c \
+  kernels/cuda/startup.h
 
 # Kernels: nvcc compiles them for the module, and the C++ compiler for the simulated device (tests/gpu/local.mk).
 CUDA_KERNELS =
@@ -31,7 +32,7 @@ kernels_libcuda_shared_la_SOURCES = $(CUDA_SHARED_SOURCES)
 kernels_libcuda_shared_la_CPPFLAGS = $(AM_CPPFLAGS)
 
 runner_cuda_1_la_SOURCES = $(CUDA_SOURCES) $(CUDA_KERNELS) $(CUDA_KERNEL_INCLUDES)
-runner_cuda_1_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+runner_cuda_1_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS) -DRN_CUDA_ARCH='"$(CUDA_ARCH)"'
 runner_cuda_1_la_LIBADD = kernels/libcuda-shared.la $(CUDA_LIBS) $(RN_LIBS)
 runner_cuda_1_la_DEPENDENCIES = kernels/libcuda-shared.la $(srcdir)/kernels/cuda/module.map
 runner_cuda_1_la_LDFLAGS = $(AM_LDFLAGS) -rpath $(libdir)/runner-1 -module -avoid-version -shared $(CUDA_RPATH) \

@@ -13,7 +13,7 @@ check_PROGRAMS += $(CUDA_TESTS)
 
 tests_gpu_libcuda_sim_la_SOURCES = $(CUDA_SOURCES) $(CUDA_SIM_SOURCES)
 nodist_tests_gpu_libcuda_sim_la_SOURCES = $(CUDA_KERNELS:.cu=.sim.cc)
-tests_gpu_libcuda_sim_la_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
+tests_gpu_libcuda_sim_la_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM -DRN_CUDA_ARCH='"75,80,90,ptx90"' $(CUDA_CFLAGS)
 tests_gpu_libcuda_sim_la_CXXFLAGS = $(SIM_CXXFLAGS)
 tests_gpu_libcuda_sim_la_LIBADD = -lstdc++
 # Programs that use it: libcuda-sim first, it calls what the others define.
