@@ -1,6 +1,7 @@
 # The simulated device, for tests only: the sources of the module, its kernels compiled as C++, and the entry points
 # of the CUDA runtime and of cuDNN that they call.
-CUDA_SIM_SOURCES = tests/gpu/sim/sim.h
+CUDA_SIM_SOURCES = tests/gpu/sim/sim.h tests/gpu/sim/internal.h tests/gpu/sim/config.c tests/gpu/sim/events.c \
+  tests/gpu/sim/memory.c tests/gpu/sim/ranges.c tests/gpu/sim/runtime.c tests/gpu/sim/streams.c
 
 # Tests of the device, on the simulation or with the real library and no GPU.
 CUDA_TESTS =

@@ -26,25 +26,37 @@ extern "C"
     const void *address;
     size_t bytes;
     bool writes;
+    bool fresh; /* of a declaration: holds nothing yet; filled with NaN before the first work that follows */
   } SimRange;
 
   /*
    * Queues a piece of work on @stream: @run (@closure) is called when the host waits for it or the schedule
-   * wants it, with device memory open; then @destroy (@closure) (NULL: nothing). @ranges (copied): what it
-   * touches; pointers to shorter ranges are checked against allocations here. @what: copied, for messages.
-   * A planned fault makes it return that error and queue nothing.
+   * wants it; then @destroy (@closure) (NULL: nothing), once, also when nothing was queued. @ranges (copied):
+   * what it touches, each inside one allocation: no other part of device memory is open while it runs, and
+   * what it does not write can only be read. NULL: the declared ranges; all of the memory is open if there
+   * are none. @what: copied, for messages. A planned failure makes it return that error and queue nothing.
    */
   cudaError_t sim_enqueue (cudaStream_t stream, const char *what, const SimRange *ranges, int n_ranges,
                            void (*run) (void *closure), void *closure, void (*destroy) (void *closure));
 
-  /* What the next kernels on @stream read and write, until it is called again: the executor's list of the
-   * op's buffers. Kernels themselves know none of their sizes. */
+  /* What kernels read and write from now on, until it is called again: the executor's list of the op's
+   * buffers (copied; empty ones are left out). Kernels themselves know none of their sizes. */
   void sim_declare_ranges (const char *op, const SimRange *ranges, int n_ranges);
 
   /* Whether [address, address + bytes) lies in one live allocation of the device, or in pinned memory of the
    * host. */
   bool sim_is_device_range (const void *address, size_t bytes);
   bool sim_is_pinned_range (const void *address, size_t bytes);
+  /* Whether work can be queued on @stream: it lives, and is not the legacy stream. */
+  bool sim_is_stream (cudaStream_t stream);
+
+  /* From a piece of queued work: it takes @milliseconds, as events with timing see it. */
+  void sim_spend (double milliseconds);
+
+  /* The host is about to read, or to write, pinned memory: a fault where queued work may still write, or use,
+   * it. Memory that is not pinned is no concern of theirs, that of the device is a fault. */
+  void sim_host_reads (const void *address, size_t bytes);
+  void sim_host_writes (const void *address, size_t bytes);
 
   /* Counts a call of an entry point, and says whether it is the one that shall fail (sim_fail_call). */
   cudaError_t sim_call (const char *entry_point);
@@ -84,12 +96,16 @@ extern "C"
     bool descending; /* order of threads in a block and of blocks in a grid */
   } SimConfig;
 
-  /* Ends what was there, and starts anew with @config (NULL: a T4, SIM_LATE). */
+  /*
+   * Ends what was there, and starts anew with @config. NULL: what the environment says, as for a program that
+   * never calls this: RN_SIM_DEVICE=MODEL[,driver=N][,devices=N][,memory=BYTES][,error=CODE] (a T4),
+   * RN_SIM_SCHEDULE=late|early|random:SEED (late), RN_SIM_FAIL=N[:CODE] (none; code 719).
+   */
   void sim_reset (const SimConfig *config);
   const SimConfig *sim_config (void);
 
-  /* The @n-th call of an entry point from now on (1: the next) fails with @error; sticky ones go on failing.
-   */
+  /* The @n-th call of an entry point from now on (1: the next; 0: none) fails with @error; sticky ones go on
+   * failing. Calls that release something release it all the same. */
   void sim_fail_call (unsigned long n, cudaError_t error);
   unsigned long sim_n_calls (void);
 
@@ -102,6 +118,8 @@ extern "C"
   size_t sim_bytes (void);
   size_t sim_peak_bytes (void);
   unsigned long sim_n_allocations (void);
+  /* Streams, events and allocations, pinned ones too, that are not released yet. */
+  unsigned long sim_n_live (void);
 
 #ifdef __cplusplus
 }
