@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define NON_FINITE "non_finite"
-#define MAX_VALUES (1 << 22) /* of one JSON text; json-glib takes some 80 bytes for each */
+#define MAX_VALUES (1 << 22) /* of one record; a text of JSON may have no more */
 /* Of one state: many of them must fit the header of a checkpoint, and be read back. */
 #define MAX_STATE_BYTES (16 << 20)
 
@@ -294,52 +294,6 @@ rn_record_to_state (const RnRecord *record, GError **error)
                "%" G_GSIZE_FORMAT " values are more than a checkpoint takes (%d MiB of JSON)", n,
                MAX_STATE_BYTES >> 20);
   return NULL;
-}
-
-/* json-glib parses nested values by recursion without a bound of its own, and keeps all of them. */
-gboolean
-rn_json_check (const char *text, gsize size, int max_depth, GError **error)
-{
-  int depth = 0, n_values = 1;
-  gboolean in_string = FALSE;
-
-  if (!g_utf8_validate_len (text, size, NULL))
-    {
-      g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED, "not JSON: not UTF-8");
-      return FALSE;
-    }
-  for (gsize i = 0; i < size; i++)
-    {
-      char c = text[i];
-      if (in_string && c == '\\')
-        i++;
-      else if (c == '"')
-        in_string = !in_string;
-      else if (in_string)
-        continue;
-      else if (c == ',')
-        n_values++;
-      else if (c == '{' || c == '[')
-        depth++;
-      else if (c == '}' || c == ']')
-        depth--;
-      else if (c == '/') /* json-glib takes comments, in which brackets would count for nothing; JSON has none
-                          */
-        depth = max_depth + 1;
-      if (n_values > MAX_VALUES)
-        {
-          g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
-                       "not JSON of the expected kind: more than %d values", MAX_VALUES);
-          return FALSE;
-        }
-      if (depth > max_depth || depth < 0)
-        {
-          g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
-                       "not JSON of the expected kind, at byte %" G_GSIZE_FORMAT, i);
-          return FALSE;
-        }
-    }
-  return TRUE;
 }
 
 static gboolean

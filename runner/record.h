@@ -17,10 +17,6 @@ RnRecord *rn_record_parse (const char *json, GError **error);
  * RN_CHECKPOINT_ERROR_WRITE when it is more than can be read back. (transfer full) */
 char *rn_record_to_state (const RnRecord *record, GError **error);
 
-/* @text, not NUL-ended, is UTF-8, nests no deeper than @max_depth and has no more than four million values:
- * to be asked before json-glib, which recurses and takes forty times the memory of the text. */
-gboolean rn_json_check (const char *text, gsize size, int max_depth, GError **error);
-
 G_END_DECLS
 
 #endif

@@ -3,9 +3,9 @@
 #include "runner/safetensors.h"
 
 #include "runner/base/error.h"
+#include "runner/base/json.h"
 #include "runner/base/open-file.h"
 #include "runner/crc32c.h"
-#include "runner/record.h"
 #include "runner/safetensors-format.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
-/* test-base.c: the small parts: errors, registry, suggestions, sizes, arena. */
+/* test-base.c: the small parts: errors, JSON, registry, suggestions, sizes, arena. */
 #include "config.h"
 #include "runner/base/arena.h"
 #include "runner/base/error.h"
+#include "runner/base/json.h"
 #include "runner/base/registry.h"
 #include "runner/base/size.h"
 
@@ -210,6 +211,42 @@ test_arena_too_large (void)
     }
 }
 
+/* An object of texts and integers, and nothing else. */
+static void
+test_json_flat (void)
+{
+  static const char *const refused[] = {
+    "",
+    "[]",
+    "12",
+    "{\"a\": [1]}",
+    "{\"a\": {}}",
+    "{\"a\": 1.5}",
+    "{\"a\": null}",
+    "{\"a\": true}",
+    "{\"a\": 1",
+    "{\"a\": \"\xff\"}",
+    "{/* */\"a\": 1}",
+  };
+  const char *text = "{\"name\": \"a \\\"b\\\" {c}\", \"n\": -7}";
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GHashTable) members = rn_json_read_flat (text, strlen (text), &error);
+  g_autofree char *deep = g_strnfill (100000, '[');
+
+  g_assert_no_error (error);
+  g_assert_cmpuint (g_hash_table_size (members), ==, 2);
+  g_assert_cmpstr (g_hash_table_lookup (members, "name"), ==, "a \"b\" {c}");
+  g_assert_cmpstr (g_hash_table_lookup (members, "n"), ==, "-7");
+  for (gsize i = 0; i < G_N_ELEMENTS (refused); i++)
+    {
+      g_assert_null (rn_json_read_flat (refused[i], strlen (refused[i]), &error));
+      g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED);
+      g_clear_error (&error);
+    }
+  g_assert_null (rn_json_read_flat (deep, 100000, &error));
+  g_assert_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -217,6 +254,7 @@ main (int argc, char **argv)
   g_test_add_func ("/base/exit-codes", test_exit_codes);
   g_test_add_func ("/base/printable", test_printable);
   g_test_add_func ("/base/status-names", test_status_names);
+  g_test_add_func ("/base/json-flat", test_json_flat);
   g_test_add_func ("/base/registry", test_registry);
   g_test_add_func ("/base/suggest", test_suggest);
   g_test_add_func ("/base/sizes", test_sizes);
