@@ -3,7 +3,8 @@
 # Convolutions: cuDNN and nothing else of the device. Tests link them with the library itself.
 CUDA_CONV_SOURCES = \
   kernels/cuda/conv-engines.c kernels/cuda/conv-engines.h kernels/cuda/conv-graph.c kernels/cuda/conv-graph.h \
-  kernels/cuda/conv-plan.c kernels/cuda/conv-plan.h kernels/cuda/conv-private.h kernels/cuda/cudnn.c kernels/cuda/cudnn.h
+  kernels/cuda/conv-plan.c kernels/cuda/conv-plan.h kernels/cuda/conv-private.h kernels/cuda/cudnn.c kernels/cuda/cudnn.h \
+  kernels/cuda/plan-store.c kernels/cuda/plan-store.h
 
 # C, with the flags of the rest.
 CUDA_SOURCES = \
@@ -20,7 +21,9 @@ CUDA_KERNEL_INCLUDES =
 # What the module has its own copy of: it is opened by a program that shows none of its symbols.
 CUDA_SHARED_SOURCES = \
   kernels/device.h kernels/half.h kernels/half.c kernels/ops.def kernels/op.h kernels/op.c kernels/op-check.c \
-  runner/base/error.h runner/base/error.c
+  runner/base/atomic-file.h runner/base/atomic-file.c runner/base/error.h runner/base/error.c \
+  runner/base/folder.h runner/base/folder.c runner/base/json.h runner/base/json.c \
+  runner/base/open-file.h runner/base/open-file.c
 
 EXTRA_DIST += $(CUDA_SOURCES) $(CUDA_KERNELS) $(CUDA_KERNEL_INCLUDES) kernels/cuda/module.map build-aux/nvcc-wrap.sh
 
