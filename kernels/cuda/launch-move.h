@@ -18,8 +18,10 @@ extern "C"
 
   /*
    * Nearest neighbour: the cell (y, x) of @fine lies in cell (floor (y * h / fine h), ...) of @coarse; either
-   * may be the larger one. Both have the same batch, channels and layout, and elements of @t.
+   * may be the larger one. Both have the same batch, channels and layout, and elements of @t. Sizes whose
+   * products need more than 31 bits are not supported: cudaErrorInvalidValue.
    */
+  int rn_cuda_upsample_is_supported (const RnCudaMap *coarse, const RnCudaMap *fine);
 
   /* dst (fine) = src (coarse) of its cell + addend; @addend: (nullable) fine, may be @dst */
   cudaError_t rn_cuda_launch_upsample_fwd (const RnCudaMap *coarse, const RnCudaMap *fine, RnDType t,
