@@ -1,4 +1,5 @@
-/* conv-plan.c: an engine for each convolution, chosen by rank, and its executions. */
+/* conv-plan.c: an engine for each convolution, stored or chosen by rank, and its executions. */
+#define G_LOG_DOMAIN "rn-kernels"
 #include "config.h"
 
 #include "kernels/cuda/conv-plan.h"
@@ -83,6 +84,42 @@ library_new (const RnConvOptions *options, GError **error)
   return library;
 }
 
+/* What is damaged is chosen anew. */
+static RnPlanStore *
+open_store (const char *path, const char *consequence)
+{
+  RnPlanStore *store = path != NULL ? rn_plan_store_open (path) : NULL;
+
+  if (store != NULL && rn_plan_store_damage (store) != NULL)
+    {
+      g_autofree char *name = rn_printable (path, FALSE);
+      g_warning ("%s: %s: the engines of convolutions in it are chosen again%s", name,
+                 rn_plan_store_damage (store), consequence);
+    }
+  return store;
+}
+
+static gboolean
+open_stores (RnConvLibrary *library, int ordinal, const RnConvOptions *options, GError **error)
+{
+  struct cudaDeviceProp properties;
+  g_autofree char *version = rn_cudnn_version_text ();
+  cudaError_t status = cudaGetDeviceProperties (&properties, ordinal);
+
+  if (status != cudaSuccess)
+    {
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING, "%s (%d) in cudaGetDeviceProperties",
+                   cudaGetErrorName (status), (int) status);
+      return FALSE;
+    }
+  library->machine = g_strdup_printf ("cuDNN %s, %s, %d.%d, %d multiprocessors", version, properties.name,
+                                      properties.major, properties.minor, properties.multiProcessorCount);
+  library->run = open_store (options->plan_file, ", and bits will differ");
+  library->cache = open_store (options->cache_file, "");
+  library->has_warned = library->run != NULL && rn_plan_store_damage (library->run) != NULL;
+  return TRUE;
+}
+
 RnConvLibrary *
 rn_conv_library_new (int ordinal, cudaStream_t stream, const RnConvOptions *options, GError **error)
 {
@@ -98,6 +135,8 @@ rn_conv_library_new (int ordinal, cudaStream_t stream, const RnConvOptions *opti
       return NULL;
     }
   library->stream = stream;
+  if (!library->deterministic && !open_stores (library, ordinal, options, error))
+    return NULL;
   return g_steal_pointer (&library);
 }
 
@@ -119,11 +158,31 @@ rn_conv_library_new_for_profile (const char *json, const RnConvOptions *options,
   return g_steal_pointer (&library);
 }
 
+RnStatus
+rn_conv_library_save (RnConvLibrary *library)
+{
+  g_autoptr (GError) error = NULL, cache_error = NULL;
+
+  /* What the machine keeps spares time and changes no bits: the run goes on without. */
+  if (library->cache != NULL && !rn_plan_store_save (library->cache, TRUE, &cache_error))
+    {
+      g_warning ("the choice of engines is not kept for other runs: %s", cache_error->message);
+      g_clear_pointer (&library->cache, rn_plan_store_free);
+    }
+  if (library->run != NULL && !rn_plan_store_save (library->run, FALSE, &error))
+    return rn_conv_fail (library, RN_STATUS_DEVICE, "the choice of engines cannot be kept: %s",
+                         error->message);
+  return RN_STATUS_OK;
+}
+
 void
 rn_conv_library_free (RnConvLibrary *library)
 {
   if (library == NULL)
     return;
+  rn_plan_store_free (library->run);
+  rn_plan_store_free (library->cache);
+  g_free (library->machine);
   g_hash_table_unref (library->choices);
   rn_cudnn_device_free (library->device);
   rn_cudnn_free (library->cudnn);
@@ -154,7 +213,92 @@ rn_conv_library_profile (RnConvLibrary *library, GError **error)
   return json;
 }
 
+/* ---- stored choices ---- */
+
+/* NULL where the library does not take it. */
+static RnConvChoice *
+load (RnConvLibrary *library, const RnStoredPlan *stored, gsize limit)
+{
+  gsize workspace = 0;
+  g_autoptr (RnCudnnPlan) plan = rn_cudnn_plan_new_from_json (library->cudnn, library->device, stored->plan);
+
+  if (plan == NULL || !rn_cudnn_plan_workspace (library->cudnn, plan, &workspace) || workspace > limit)
+    return NULL;
+  RnConvChoice *choice = rn_conv_choice_new (g_steal_pointer (&plan), workspace, stored->engine);
+  choice->is_measured = TRUE;
+  return choice;
+}
+
+/* The run's own choice, else the machine's, which becomes the run's. NULL: there is none that can be used. */
+static RnConvChoice *
+load_stored (RnConvLibrary *library, const char *key, gsize limit)
+{
+  const RnStoredPlan *own =
+      library->run != NULL ? rn_plan_store_find (library->run, key, library->machine) : NULL;
+  RnConvChoice *choice = own != NULL ? load (library, own, limit) : NULL;
+
+  if (choice != NULL)
+    return choice;
+  if (library->run != NULL && !library->has_warned
+      && (own != NULL || rn_plan_store_has_other (library->run, key, library->machine)))
+    {
+      g_warning ("the run had chosen engines for convolutions with another version of cuDNN or on another "
+                 "device: they are chosen again, and bits will differ");
+      library->has_warned = TRUE;
+    }
+  const RnStoredPlan *common =
+      library->cache != NULL ? rn_plan_store_find (library->cache, key, library->machine) : NULL;
+  choice = common != NULL ? load (library, common, limit) : NULL;
+  if (choice != NULL && library->run != NULL)
+    rn_plan_store_put (library->run, common);
+  return choice;
+}
+
+gboolean
+rn_conv_plan_adopt (RnConvPlan *plan)
+{
+  RnConvChoice *choice = g_hash_table_lookup (plan->library->choices, plan->key);
+
+  if (choice == NULL || !choice->is_measured)
+    return FALSE;
+  if (choice != plan->choice)
+    {
+      g_clear_pointer (&plan->pack, rn_cudnn_pack_free);
+      rn_conv_choice_unref (plan->choice);
+      plan->choice = rn_conv_choice_ref (choice);
+    }
+  return TRUE;
+}
+
+void
+rn_conv_plan_take (RnConvPlan *plan, RnConvChoice *choice, const char *json, double seconds)
+{
+  RnConvLibrary *library = plan->library;
+  const RnStoredPlan stored = { .problem = plan->key,
+                                .machine = library->machine,
+                                .engine = choice->detail,
+                                .plan = json,
+                                .workspace = (gint64) choice->workspace,
+                                .nanoseconds = (gint64) (seconds * 1e9) };
+
+  if (library->run != NULL)
+    rn_plan_store_put (library->run, &stored);
+  if (library->cache != NULL)
+    rn_plan_store_put (library->cache, &stored);
+  g_hash_table_replace (library->choices, g_strdup (plan->key), choice);
+  rn_conv_plan_adopt (plan);
+}
+
 /* ---- choosing ---- */
+
+RnConvFilter
+rn_conv_filter (const RnConvLibrary *library, const RnConvProblem *problem, gsize workspace_limit)
+{
+  return (RnConvFilter){ .tf32 = problem->tf32,
+                         .single = problem->dtype == RN_F32,
+                         .deterministic = library->deterministic,
+                         .workspace_limit = workspace_limit };
+}
 
 /* The first that the library makes a plan of. */
 static RnConvChoice *
@@ -189,10 +333,7 @@ choose (RnConvLibrary *library, const RnConvProblem *problem, gsize limit, RnCon
         const char **reason)
 {
   static const cudnnBackendHeurMode_t modes[] = { CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK };
-  const RnConvFilter filter = { .tf32 = problem->tf32,
-                                .single = problem->dtype == RN_F32,
-                                .deterministic = library->deterministic,
-                                .workspace_limit = limit };
+  const RnConvFilter filter = rn_conv_filter (library, problem, limit);
   g_autoptr (RnCudnnGraph) graph = rn_conv_graph_new (library->cudnn, problem);
   g_autoptr (RnConvEngine) generic = NULL;
 
@@ -231,7 +372,9 @@ rn_conv_plan_new (RnConvLibrary *library, const RnConvProblem *problem, gsize wo
   if (choice == NULL)
     {
       rn_cudnn_trace (library->cudnn, "%s", key);
-      RnStatus status = choose (library, problem, workspace_limit, &choice, reason);
+      choice = load_stored (library, key, workspace_limit);
+      RnStatus status =
+          choice != NULL ? RN_STATUS_OK : choose (library, problem, workspace_limit, &choice, reason);
       if (status != RN_STATUS_OK)
         return status;
       rn_cudnn_trace (library->cudnn, "%s: %s, workspace %" G_GSIZE_FORMAT, text, choice->detail,
@@ -241,6 +384,7 @@ rn_conv_plan_new (RnConvLibrary *library, const RnConvProblem *problem, gsize wo
   *plan = g_new0 (RnConvPlan, 1);
   (*plan)->library = library;
   (*plan)->problem = *problem;
+  (*plan)->workspace_limit = workspace_limit;
   (*plan)->key = g_steal_pointer (&key);
   (*plan)->choice = rn_conv_choice_ref (choice);
   *reason = NULL;

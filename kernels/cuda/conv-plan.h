@@ -71,6 +71,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnConvLibrary, rn_conv_library_free)
 RnStatus rn_conv_library_set_stream (RnConvLibrary *library, cudaStream_t stream);
 /* The device as cuDNN writes it down. (transfer full) */
 char *rn_conv_library_profile (RnConvLibrary *library, GError **error);
+/*
+ * Writes what was measured to the files of the options; nothing to do where nothing was. To be called after
+ * the convolutions of a plan were measured, before the first step that uses them: what is not kept cannot be
+ * taken again by a resumed run.
+ */
+RnStatus rn_conv_library_save (RnConvLibrary *library);
 /* Text of the last failure, or NULL. */
 const char *rn_conv_library_fault (const RnConvLibrary *library);
 

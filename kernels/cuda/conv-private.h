@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/conv-engines.h"
 #include "kernels/cuda/conv-graph.h"
+#include "kernels/cuda/plan-store.h"
 
 G_BEGIN_DECLS
 
@@ -14,6 +15,7 @@ typedef struct
   RnCudnnPlan *plan;
   gsize workspace;
   char *detail; /* "engine 41, tensor cores" */
+  gboolean is_measured;
 } RnConvChoice;
 
 struct _RnConvLibrary
@@ -24,6 +26,10 @@ struct _RnConvLibrary
   cudaStream_t stream;
   gboolean deterministic;
   GHashTable *choices; /* by key: RnConvChoice */
+  char *machine;       /* version and device, as stored plans are marked; NULL: without stores */
+  RnPlanStore *run;    /* (nullable) of the run */
+  RnPlanStore *cache;  /* (nullable) of the machine */
+  gboolean has_warned; /* that what the run had chosen cannot be used */
   char *fault;         /* of ours, newer than that of @cudnn; NULL */
 };
 
@@ -31,6 +37,7 @@ struct _RnConvPlan
 {
   RnConvLibrary *library;
   RnConvProblem problem;
+  gsize workspace_limit;
   char *key; /* problem and limit of the workspace */
   RnConvChoice *choice;
   RnConvPointers pointers; /* of @pack */
@@ -46,6 +53,14 @@ void rn_conv_choice_unref (RnConvChoice *choice);
 RnStatus rn_conv_fail (RnConvLibrary *library, RnStatus status, const char *format, ...) G_GNUC_PRINTF (3, 4);
 /* RN_STATUS_DEVICE, with the fault that the library has just kept. */
 RnStatus rn_conv_fail_cudnn (RnConvLibrary *library);
+
+RnConvFilter rn_conv_filter (const RnConvLibrary *library, const RnConvProblem *problem,
+                             gsize workspace_limit);
+
+/* Takes the choice that was measured for an equal problem meanwhile; FALSE where there is none. */
+gboolean rn_conv_plan_adopt (RnConvPlan *plan);
+/* @choice (transfer full) is from now on that of the problem, and is stored with @json, its plan. */
+void rn_conv_plan_take (RnConvPlan *plan, RnConvChoice *choice, const char *json, double seconds);
 
 /* Addresses of @pointers for the problem's graph, checked. NULL with the fault kept. */
 RnCudnnPack *rn_conv_pack_new (RnConvLibrary *library, const RnConvProblem *problem,

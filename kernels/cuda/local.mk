@@ -3,7 +3,8 @@
 # Convolutions: cuDNN and nothing else of the device. Tests link them with the library itself.
 CUDA_CONV_SOURCES = \
   kernels/cuda/conv-engines.c kernels/cuda/conv-engines.h kernels/cuda/conv-graph.c kernels/cuda/conv-graph.h \
-  kernels/cuda/conv-plan.c kernels/cuda/conv-plan.h kernels/cuda/conv-private.h kernels/cuda/cudnn.c kernels/cuda/cudnn.h \
+  kernels/cuda/conv-measure.c kernels/cuda/conv-plan.c kernels/cuda/conv-plan.h kernels/cuda/conv-private.h \
+  kernels/cuda/conv-verify.c kernels/cuda/conv-verify.h kernels/cuda/cudnn.c kernels/cuda/cudnn.h \
   kernels/cuda/plan-store.c kernels/cuda/plan-store.h
 
 # C, with the flags of the rest.
