@@ -26,6 +26,13 @@ CUDA_SHARED_SOURCES = \
   runner/base/folder.h runner/base/folder.c runner/base/json.h runner/base/json.c \
   runner/base/open-file.h runner/base/open-file.c
 
+# Devices that need not be there, as cuDNN describes them: for plans.
+cudaprofilesdir = $(pkgdatadir)/cuda/profiles
+dist_cudaprofiles_DATA = \
+  kernels/cuda/profiles/a100.json kernels/cuda/profiles/b200.json kernels/cuda/profiles/gtx1660.json \
+  kernels/cuda/profiles/h200.json kernels/cuda/profiles/rtx3060.json kernels/cuda/profiles/rtx4090.json \
+  kernels/cuda/profiles/rtx5090.json kernels/cuda/profiles/t4.json
+
 EXTRA_DIST += $(CUDA_SOURCES) $(CUDA_KERNELS) $(CUDA_KERNEL_INCLUDES) kernels/cuda/module.map build-aux/nvcc-wrap.sh
 
 if HAVE_CUDA
