@@ -8,6 +8,9 @@
  *   - no word of a poisoned output may still be poison; the output of a COPY, whose source may hold anything,
  *     must equal it,
  *   - buffers that died with it are poisoned.
+ *
+ * Where the device has memory of its own, all that is done on an image of the arena, which is fetched after
+ * each op; what was poisoned is sent back.
  */
 #include "config.h"
 
@@ -19,7 +22,8 @@
 
 typedef struct
 {
-  guint8 *memory;
+  guint8 *memory; /* the arena, or its image */
+  guint8 *device; /* the arena, where memory is an image of it; else NULL */
   guint8 *copy;
   gsize bytes;
   gsize highest;
@@ -43,7 +47,12 @@ rn_arena_check_new (const RnPlan *plan, void *const arenas[RN_N_SPACES], GError 
       Arena *arena = &check->arenas[space];
       arena->memory = arenas[space];
       arena->copy = g_try_malloc (MAX (arena->bytes, 1));
-      if (arena->copy)
+      if (plan->device->vtbl->synchronize != NULL) /* it works on its own, so its memory is its own */
+        {
+          arena->device = arenas[space];
+          arena->memory = g_try_malloc (MAX (arena->bytes, 1));
+        }
+      if (arena->copy && (arena->memory || !arena->device))
         continue;
       g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
                    "no memory for the checking copy of an arena of %" G_GSIZE_FORMAT " bytes", arena->bytes);
@@ -59,16 +68,57 @@ rn_arena_check_free (RnArenaCheck *check)
   if (!check)
     return;
   for (int space = 0; space < RN_N_SPACES; space++)
-    g_free (check->arenas[space].copy);
+    {
+      g_free (check->arenas[space].copy);
+      if (check->arenas[space].device)
+        g_free (check->arenas[space].memory);
+    }
   g_free (check);
 }
 
-static void
-poison (RnArenaCheck *check, const RnBuffer *b)
+static gboolean
+check_copy (const RnArenaCheck *check, RnStatus status, GError **error)
+{
+  if (status == RN_STATUS_OK)
+    return TRUE;
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "looking at the arena of device %s failed: %s",
+               check->plan->device->vtbl->name, rn_device_fault (check->plan->device, status));
+  return FALSE;
+}
+
+/* A part of the image as it is on the device. */
+static gboolean
+fetch (RnArenaCheck *check, Arena *arena, gsize offset, gsize bytes, GError **error)
+{
+  RnDevice *device = check->plan->device;
+
+  if (!arena->device || bytes == 0)
+    return TRUE;
+  return check_copy (
+      check, device->vtbl->copy_out (device, arena->memory + offset, arena->device + offset, bytes), error);
+}
+
+/* Likewise to the device, in front of whatever is queued next, in any queue. */
+static gboolean
+send (RnArenaCheck *check, Arena *arena, gsize offset, gsize bytes, GError **error)
+{
+  RnDevice *device = check->plan->device;
+
+  if (!arena->device || bytes == 0)
+    return TRUE;
+  RnStatus status = device->vtbl->copy_in (device, arena->device + offset, arena->memory + offset, bytes);
+  if (status == RN_STATUS_OK)
+    status = device->vtbl->synchronize (device);
+  return check_copy (check, status, error);
+}
+
+static gboolean
+poison (RnArenaCheck *check, const RnBuffer *b, GError **error)
 {
   Arena *arena = &check->arenas[b->space];
   memset (arena->memory + b->offset, POISON, b->bytes);
   memset (arena->copy + b->offset, POISON, b->bytes);
+  return send (check, arena, b->offset, b->bytes, error);
 }
 
 static gboolean
@@ -95,11 +145,15 @@ find_poison (const guint8 *p, gsize n)
   return n;
 }
 
-void
-rn_arena_check_start (RnArenaCheck *check)
+gboolean
+rn_arena_check_start (RnArenaCheck *check, GError **error)
 {
   for (int space = 0; space < RN_N_SPACES; space++)
-    memset (check->arenas[space].copy, POISON, check->arenas[space].bytes);
+    {
+      memset (check->arenas[space].copy, POISON, check->arenas[space].bytes);
+      if (!fetch (check, &check->arenas[space], 0, check->arenas[space].bytes, error))
+        return FALSE;
+    }
   for (int b = 0; b < check->plan->n_buffers; b++)
     {
       const RnBuffer *buffer = &check->plan->buffers[b];
@@ -111,16 +165,25 @@ rn_arena_check_start (RnArenaCheck *check)
         }
     }
   for (int space = 0; space < RN_N_SPACES; space++)
-    if (check->arenas[space].bytes > 0)
-      memcpy (check->arenas[space].memory, check->arenas[space].copy, check->arenas[space].bytes);
+    {
+      Arena *arena = &check->arenas[space];
+      if (arena->bytes > 0)
+        memcpy (arena->memory, arena->copy, arena->bytes);
+      if (!send (check, arena, 0, arena->bytes, error))
+        return FALSE;
+    }
+  return TRUE;
 }
 
-void
-rn_arena_check_host_wrote (RnArenaCheck *check, int buffer)
+gboolean
+rn_arena_check_host_wrote (RnArenaCheck *check, int buffer, GError **error)
 {
   const RnBuffer *b = &check->plan->buffers[buffer];
   Arena *arena = &check->arenas[b->space];
+  if (!fetch (check, arena, b->offset, b->bytes, error))
+    return FALSE;
   memcpy (arena->copy + b->offset, arena->memory + b->offset, b->bytes);
+  return TRUE;
 }
 
 /* The buffers that op @i may write: outputs, then the workspace. Returns how many; sets *n_fresh to the
@@ -147,15 +210,16 @@ written_buffers (const RnArenaCheck *check, int i, int *buffers, int *n_fresh)
   return n;
 }
 
-void
-rn_arena_check_before (RnArenaCheck *check, int i)
+gboolean
+rn_arena_check_before (RnArenaCheck *check, int i, GError **error)
 {
   int buffers[RN_OP_MAX_OUT + 1], n_fresh;
   written_buffers (check, i, buffers, &n_fresh);
   for (int k = 0; k < n_fresh; k++)
-    poison (check, &check->plan->buffers[buffers[k]]);
-  if (check->plan->workspace_of[i] >= 0)
-    poison (check, &check->plan->buffers[check->plan->workspace_of[i]]);
+    if (!poison (check, &check->plan->buffers[buffers[k]], error))
+      return FALSE;
+  return check->plan->workspace_of[i] < 0
+         || poison (check, &check->plan->buffers[check->plan->workspace_of[i]], error);
 }
 
 static gboolean
@@ -243,6 +307,9 @@ rn_arena_check_after (RnArenaCheck *check, int i, GError **error)
   int buffers[RN_OP_MAX_OUT + 1], n_fresh;
   int n = written_buffers (check, i, buffers, &n_fresh);
 
+  for (int space = 0; space < RN_N_SPACES; space++)
+    if (!fetch (check, &check->arenas[space], 0, check->arenas[space].bytes, error))
+      return FALSE;
   for (int k = 0; k < n_fresh; k++)
     {
       const RnBuffer *b = &plan->buffers[buffers[k]];
@@ -271,8 +338,8 @@ rn_arena_check_after (RnArenaCheck *check, int i, GError **error)
 
   if (i + 1 < (int) plan->graph->ops->len) /* after the last op the host reads the outputs */
     for (int b = 0; b < plan->n_buffers; b++)
-      if (plan->buffers[b].last == i)
-        poison (check, &plan->buffers[b]);
+      if (plan->buffers[b].last == i && !poison (check, &plan->buffers[b], error))
+        return FALSE;
   return TRUE;
 }
 

@@ -1,10 +1,15 @@
 /*
  * executor.c: walks the ops of a plan. All addresses are computed once.
+ *
+ * On a device with several queues each op is given to its own, behind what it must wait for (queues.h). What
+ * the host does between two runs belongs to the compute queue: so at the start of a run the other queues wait
+ * for that one, and at its end that one waits for what the others were given.
  */
 #include "config.h"
 
 #include "graph/executor.h"
 #include "graph/arena-check.h"
+#include "graph/queues.h"
 #include "runner/base/trace.h"
 
 #include <runner/engine.h>
@@ -16,6 +21,8 @@ struct _RnExecutor
   const void **in;     /* [ops][RN_OP_MAX_IN] */
   void **out;          /* [ops][RN_OP_MAX_OUT] */
   void **workspace;    /* [ops] */
+  RnQueues *queues;    /* NULL where all ops go to one */
+  RnQueue queue;       /* the one in use */
   RnArenaCheck *check; /* NULL when off */
 };
 
@@ -81,6 +88,9 @@ rn_executor_new_in (RnPlan *plan, const RnArenas *arenas, GError **error)
   executor->in = g_new0 (const void *, n_ops *RN_OP_MAX_IN);
   executor->out = g_new0 (void *, n_ops *RN_OP_MAX_OUT);
   executor->workspace = g_new0 (void *, n_ops);
+  executor->queues = plan->device->vtbl->use_queue != NULL ? rn_queues_new (plan) : NULL;
+  if (executor->queues != NULL && executor->queues->is_single)
+    g_clear_pointer (&executor->queues, rn_queues_free);
   for (guint i = 0; i < n_ops; i++)
     {
       const RnGraphOp *op = rn_graph_op (plan->graph, (int) i);
@@ -103,6 +113,7 @@ rn_executor_free (RnExecutor *executor)
   if (!executor)
     return;
   rn_arena_check_free (executor->check);
+  rn_queues_free (executor->queues);
   g_free (executor->in);
   g_free (executor->out);
   g_free (executor->workspace);
@@ -123,50 +134,189 @@ trace_op (const RnExecutor *executor, int i, gint64 start)
     rn_trace_count ("arena bytes in use", (double) rn_plan_live_bytes (plan, i));
 }
 
-void
-rn_executor_host_wrote (RnExecutor *executor, RnValueId value)
+gboolean
+rn_executor_host_wrote (RnExecutor *executor, RnValueId value, GError **error)
 {
-  if (executor->check)
-    rn_arena_check_host_wrote (executor->check, executor->plan->buffer_of[value]);
+  return executor->check == NULL
+         || rn_arena_check_host_wrote (executor->check, executor->plan->buffer_of[value], error);
+}
+
+/* ---- queues ---- */
+
+/* Goes on in @queue. */
+static RnStatus
+select_queue (RnExecutor *executor, RnQueue queue)
+{
+  RnDevice *device = executor->plan->device;
+
+  if (queue == executor->queue)
+    return RN_STATUS_OK;
+  executor->queue = queue;
+  return device->vtbl->use_queue (device, queue);
+}
+
+/* The queue and the waits of op @i, in a run that began with op @first: what ran before that is done. */
+static RnStatus
+enter_op (RnExecutor *executor, int i, int first)
+{
+  const RnQueues *queues = executor->queues;
+  RnDevice *device = executor->plan->device;
+  RnStatus status = select_queue (executor, queues->queue_of[i]);
+
+  for (int e = queues->first_edge[i]; e < queues->first_edge[i + 1] && status == RN_STATUS_OK; e++)
+    if (queues->edges[e].earlier >= first)
+      status = device->vtbl->wait (device, (guint) queues->event_of[queues->edges[e].earlier]);
+  return status;
+}
+
+static RnStatus
+leave_op (RnExecutor *executor, int i)
+{
+  RnDevice *device = executor->plan->device;
+  int event = executor->queues->event_of[i];
+
+  return event >= 0 ? device->vtbl->signal (device, (guint) event) : RN_STATUS_OK;
+}
+
+/* Does @queue get one of the ops [first, end)? */
+static gboolean
+is_used (const RnQueues *queues, RnQueue queue, int first, int end)
+{
+  for (int i = first; i < end; i++)
+    if (queues->queue_of[i] == queue)
+      return TRUE;
+  return FALSE;
+}
+
+/* One queue waits for another, with an event behind those of the ops. */
+static RnStatus
+wait_for_queue (RnExecutor *executor, RnQueue waiter, RnQueue earlier)
+{
+  RnDevice *device = executor->plan->device;
+  guint event = (guint) executor->queues->n_events;
+  RnStatus status = select_queue (executor, earlier);
+
+  if (status == RN_STATUS_OK)
+    status = device->vtbl->signal (device, event);
+  if (status == RN_STATUS_OK)
+    status = select_queue (executor, waiter);
+  return status == RN_STATUS_OK ? device->vtbl->wait (device, event) : status;
+}
+
+/* The others wait for the compute queue, or with @is_end that one for the others. */
+static RnStatus
+join_queues (RnExecutor *executor, int first, int end, gboolean is_end)
+{
+  RnStatus status = RN_STATUS_OK;
+
+  for (int q = 0; q < RN_N_QUEUES && status == RN_STATUS_OK; q++)
+    {
+      RnQueue queue = (RnQueue) q;
+      if (queue == RN_QUEUE_COMPUTE || !is_used (executor->queues, queue, first, end))
+        continue;
+      status = is_end ? wait_for_queue (executor, RN_QUEUE_COMPUTE, queue)
+                      : wait_for_queue (executor, queue, RN_QUEUE_COMPUTE);
+    }
+  return status;
 }
 
 static gboolean
-run_op (RnExecutor *executor, int i, GError **error)
+check_queues (const RnExecutor *executor, RnStatus status, GError **error)
+{
+  RnDevice *device = executor->plan->device;
+
+  if (status == RN_STATUS_OK)
+    return TRUE;
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "the queues of device %s failed: %s",
+               device->vtbl->name, rn_device_fault (device, status));
+  return FALSE;
+}
+
+/* ---- ops ---- */
+
+static RnStatus
+queue_op (RnExecutor *executor, int i)
 {
   const RnPlan *plan = executor->plan;
+  RnDevice *device = plan->device;
   const RnPrepared *prepared = &plan->prepared[i];
-  gint64 start = rn_trace_begin ();
+  const void *const *in = executor->in + i * RN_OP_MAX_IN;
+  void *const *out = executor->out + i * RN_OP_MAX_OUT;
+
+  if (device->vtbl->begin_op != NULL)
+    device->vtbl->begin_op (device, rn_graph_op (plan->graph, i)->scope, &plan->calls[i], in, out,
+                            executor->workspace[i], prepared->workspace_bytes);
   RnStatus status =
-      prepared->kernel->run (plan->device, &plan->calls[i], prepared->state, executor->in + i * RN_OP_MAX_IN,
-                             executor->out + i * RN_OP_MAX_OUT, executor->workspace[i]);
+      prepared->kernel->run (device, &plan->calls[i], prepared->state, in, out, executor->workspace[i]);
+  RnStatus ended = device->vtbl->end_op != NULL ? device->vtbl->end_op (device) : RN_STATUS_OK;
+  return status == RN_STATUS_OK ? ended : status;
+}
+
+static gboolean
+run_op (RnExecutor *executor, int i, int first, GError **error)
+{
+  const RnPlan *plan = executor->plan;
+  RnDevice *device = plan->device;
+  gint64 start = rn_trace_begin ();
+  RnStatus status = executor->queues != NULL ? enter_op (executor, i, first) : RN_STATUS_OK;
+
+  if (status == RN_STATUS_OK)
+    status = queue_op (executor, i);
+  if (status == RN_STATUS_OK && executor->queues != NULL)
+    status = leave_op (executor, i);
   if (G_UNLIKELY (start != 0))
     trace_op (executor, i, start);
   if (status == RN_STATUS_OK)
     return TRUE;
   g_autofree char *text = rn_op_describe (&plan->calls[i]);
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s: %s failed in %s: %s",
-               rn_graph_op (plan->graph, i)->scope, text, prepared->kernel->name, rn_status_name (status));
+               rn_graph_op (plan->graph, i)->scope, text, plan->prepared[i].kernel->name,
+               rn_device_fault (device, status));
   return FALSE;
+}
+
+/* Op @i as the checking mode runs it: compared, and timed with all that it queued. */
+static gboolean
+run_checked (RnExecutor *executor, int i, int first, GError **error)
+{
+  RnPlan *plan = executor->plan;
+  RnDevice *device = plan->device;
+
+  if (!rn_arena_check_before (executor->check, i, error))
+    return FALSE;
+  gint64 start = g_get_monotonic_time ();
+  if (!run_op (executor, i, first, error))
+    return FALSE;
+  if (device->vtbl->synchronize != NULL
+      && !check_queues (executor, device->vtbl->synchronize (device), error))
+    return FALSE;
+  plan->measures[i].seconds = (double) (g_get_monotonic_time () - start) / G_USEC_PER_SEC;
+  return rn_arena_check_after (executor->check, i, error);
+}
+
+static gboolean
+run_ops (RnExecutor *executor, int first, int end, GError **error)
+{
+  for (int i = first; i < end; i++)
+    if (executor->check != NULL ? !run_checked (executor, i, first, error)
+                                : !run_op (executor, i, first, error))
+      return FALSE;
+  return TRUE;
 }
 
 gboolean
 rn_executor_run (RnExecutor *executor, int first, int end, GError **error)
 {
-  if (executor->check && first == 0)
-    rn_arena_check_start (executor->check);
-  for (int i = first; i < end; i++)
-    {
-      if (executor->check)
-        rn_arena_check_before (executor->check, i);
-      gint64 start = executor->check ? g_get_monotonic_time () : 0;
-      if (!run_op (executor, i, error))
-        return FALSE;
-      if (executor->check)
-        executor->plan->measures[i].seconds = (double) (g_get_monotonic_time () - start) / G_USEC_PER_SEC;
-      if (executor->check && !rn_arena_check_after (executor->check, i, error))
-        return FALSE;
-    }
-  return TRUE;
+  if (executor->check && first == 0 && !rn_arena_check_start (executor->check, error))
+    return FALSE;
+  if (executor->queues == NULL)
+    return run_ops (executor, first, end, error);
+  if (!check_queues (executor, join_queues (executor, first, end, FALSE), error))
+    return FALSE;
+  gboolean is_ok = run_ops (executor, first, end, error);
+  RnStatus status = is_ok ? join_queues (executor, first, end, TRUE) : RN_STATUS_OK;
+  RnStatus selected = select_queue (executor, RN_QUEUE_COMPUTE); /* where it is left, also after a failure */
+  return is_ok && check_queues (executor, status == RN_STATUS_OK ? selected : status, error);
 }
 
 gboolean

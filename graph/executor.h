@@ -28,15 +28,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnExecutor, rn_executor_free)
 /* Address of a value: in its arena, or in the parameter set. */
 void *rn_executor_address (const RnExecutor *executor, RnValueId value);
 /* The host has written the input @value after op 0: the checking mode takes note of it. */
-void rn_executor_host_wrote (RnExecutor *executor, RnValueId value);
-/* Runs ops [first, end). Errors: RN_DEVICE_ERROR_KERNEL with op, scope and shapes. */
+gboolean rn_executor_host_wrote (RnExecutor *executor, RnValueId value, GError **error);
+/* Runs ops [first, end), or queues them on a device that works later. Errors: RN_DEVICE_ERROR_KERNEL with op,
+ * scope and shapes. */
 gboolean rn_executor_run (RnExecutor *executor, int first, int end, GError **error);
 
 /*
  * The checking mode: before every op each arena is compared with a copy; after it, every changed byte must
  * lie in a planned output or workspace of that op, and every byte of each planned output must have been
  * written. Keeps the highest byte that was written, and plan->measures. Slow: twice the arena is read per op,
- * and a copy of the arena is kept on the host.
+ * and a copy of the arena is kept on the host; of a device with memory of its own a second one, and the arena
+ * travels for each op.
  */
 gboolean rn_executor_enable_check (RnExecutor *executor, GError **error);
 gsize rn_executor_highest_byte (const RnExecutor *executor);      /* offset after it; checking mode only */

@@ -24,5 +24,6 @@ librunner_internal_la_SOURCES += \
   graph/placement.c \
   graph/plan.c graph/plan.h \
   graph/print.c \
+  graph/queues.c graph/queues.h \
   graph/recompute-search.c graph/recompute-segments.c graph/recompute.h \
   graph/update-graph.c graph/update-graph.h

@@ -124,6 +124,13 @@ rn_device_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared,
   return TRUE;
 }
 
+const char *
+rn_device_fault (RnDevice *device, RnStatus status)
+{
+  const char *fault = device->vtbl->fault != NULL ? device->vtbl->fault (device) : NULL;
+  return fault != NULL ? fault : rn_status_name (status);
+}
+
 gboolean
 rn_device_finalize (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GError **error)
 {
@@ -137,7 +144,7 @@ rn_device_finalize (RnDevice *device, const RnOpCall *call, RnPrepared *prepared
   g_autofree char *text = rn_op_describe (call);
   g_set_error (error, RN_DEVICE_ERROR,
                status == RN_STATUS_MEMORY ? RN_DEVICE_ERROR_MEMORY : RN_DEVICE_ERROR_KERNEL, "%s: %s: %s",
-               text, prepared->kernel->name, rn_status_name (status));
+               text, prepared->kernel->name, rn_device_fault (device, status));
   return FALSE;
 }
 

@@ -77,6 +77,8 @@ typedef struct
    * system. Their values are lost; they come back when they are used. Returns the bytes that were there.
    */
   gsize (*trim) (RnDevice *device, void *memory, gsize bytes);
+  /* Between any memory of the process and memory of the device or of alloc_host. copy_out waits until the
+   * bytes are there. */
   RnStatus (*copy_in) (RnDevice *device, void *dst, const void *host_src, gsize bytes);
   RnStatus (*copy_out) (RnDevice *device, void *host_dst, const void *src, gsize bytes);
   RnStatus (*fill) (RnDevice *device, void *dst, int byte, gsize bytes);
@@ -137,6 +139,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnDevice, rn_device_free)
  * (RN_DEVICE_ERROR_KERNEL) name op and shapes.
  */
 gboolean rn_device_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GError **error);
+/* What a failure with @status was: in the device's words, or the name of the status. Lent. */
+const char *rn_device_fault (RnDevice *device, RnStatus status);
 gboolean rn_device_finalize (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GError **error);
 void rn_prepared_release (RnPrepared *prepared);
 

@@ -98,7 +98,7 @@ rn_programs_read_activation (RnPrograms *p, const char *module, RnTensorDesc *de
   if (status != RN_STATUS_OK)
     {
       g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying the output of %s: %s", module,
-                   rn_status_name (status));
+                   rn_device_fault (p->device, status));
       return FALSE;
     }
   *desc = value->desc;

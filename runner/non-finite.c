@@ -49,7 +49,8 @@ count_in_value (RnPrograms *p, const RnProgram *program, RnValueId v, gint64 *fo
       if (status != RN_STATUS_OK)
         {
           g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL,
-                       "copying %s from the device failed: %s", value->name, rn_status_name (status));
+                       "copying %s from the device failed: %s", value->name,
+                       rn_device_fault (p->device, status));
           return FALSE;
         }
       *found += count_non_finite (chunk, value->desc.dtype, n / size);

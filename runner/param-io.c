@@ -28,12 +28,6 @@ address_of (RnParamSet *params, RnParamArray array, int i)
   return rn_param_set_state (params, (int) array - RN_ARRAY_STATE, i);
 }
 
-static gboolean
-is_on_host (const RnParamSet *params, RnParamArray array)
-{
-  return array >= RN_ARRAY_STATE && rn_param_set_has_host_states (params);
-}
-
 static RnDType
 dtype_of (const RnParamSet *params, RnParamArray array)
 {
@@ -45,7 +39,7 @@ dtype_of (const RnParamSet *params, RnParamArray array)
 /* One tensor of an array, for the writer. */
 typedef struct
 {
-  RnDevice *device; /* NULL: in host memory */
+  RnDevice *device;
   const guint8 *data;
 } Source;
 
@@ -53,17 +47,11 @@ static gboolean
 read_source (gpointer user_data, gsize offset, void *dst, gsize size, GError **error)
 {
   const Source *source = user_data;
-
-  if (source->device == NULL)
-    {
-      memcpy (dst, source->data + offset, size);
-      return TRUE;
-    }
   RnStatus status = source->device->vtbl->copy_out (source->device, dst, source->data + offset, size);
   if (status == RN_STATUS_OK)
     return TRUE;
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying weights from the device: %s",
-               rn_status_name (status));
+               rn_device_fault (source->device, status));
   return FALSE;
 }
 
@@ -88,7 +76,7 @@ rn_params_add_to (RnParamSet *params, RnDevice *device, RnParamArray array, cons
       RnTensorDesc desc = param->desc;
       desc.dtype = dtype_of (params, array);
       if (data != NULL)
-        add (writer, name, &desc, is_on_host (params, array) ? NULL : device, data);
+        add (writer, name, &desc, device, data);
     }
 }
 
@@ -115,20 +103,14 @@ has_shape (const RnStoredTensor *tensor, RnParamArray array, const RnTensorDesc 
   return TRUE;
 }
 
-/* @device: NULL for a @dst in host memory. */
 static gboolean
 copy_in (RnDevice *device, void *dst, const void *src, gsize bytes, GError **error)
 {
-  RnStatus status = RN_STATUS_OK;
-
-  if (device != NULL)
-    status = device->vtbl->copy_in (device, dst, src, bytes);
-  else
-    memcpy (dst, src, bytes);
+  RnStatus status = device->vtbl->copy_in (device, dst, src, bytes);
   if (status == RN_STATUS_OK)
     return TRUE;
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying weights to the device: %s",
-               rn_status_name (status));
+               rn_device_fault (device, status));
   return FALSE;
 }
 
@@ -186,7 +168,6 @@ copy_array (RnParamSet *params, RnDevice *device, RnParamArray array, const char
             const RnSafetensors *file, const GPtrArray *tensors, GError **error)
 {
   RnDType from = RN_F32, to = dtype_of (params, array);
-  RnDevice *where = is_on_host (params, array) ? NULL : device;
   gboolean is_rounded = FALSE;
 
   for (int i = 0; i < rn_param_set_size (params); i++)
@@ -195,8 +176,8 @@ copy_array (RnParamSet *params, RnDevice *device, RnParamArray array, const char
       if (tensor == NULL)
         continue;
       find_dtype (tensor, array, &from);
-      if (from == to ? !copy_in (where, address_of (params, array, i), tensor->data, tensor->bytes, error)
-                     : !convert_in (where, address_of (params, array, i), to, tensor, from, error))
+      if (from == to ? !copy_in (device, address_of (params, array, i), tensor->data, tensor->bytes, error)
+                     : !convert_in (device, address_of (params, array, i), to, tensor, from, error))
         return FALSE;
       is_rounded |= from == RN_F32 && to == RN_BF16;
       rn_safetensors_forget (file, tensor);

@@ -138,10 +138,10 @@ rn_programs_trim (RnPrograms *p)
 #define PIECE (1 << 16) /* bytes that are looked at at a time */
 
 static gboolean
-marks_error (RnStatus status, GError **error)
+marks_error (const RnPrograms *p, RnStatus status, GError **error)
 {
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "looking at the arena failed: %s",
-               rn_status_name (status));
+               rn_device_fault (p->device, status));
   return FALSE;
 }
 
@@ -152,7 +152,7 @@ rn_programs_set_marks (RnPrograms *p, GError **error)
                                            p->arenas.bytes[RN_SPACE_DEVICE]);
 
   if (status != RN_STATUS_OK)
-    return marks_error (status, error);
+    return marks_error (p, status, error);
   if (p->arenas.memory[RN_SPACE_HOST] != NULL)
     memset (p->arenas.memory[RN_SPACE_HOST], MARK, p->arenas.bytes[RN_SPACE_HOST]);
   return TRUE;
@@ -179,7 +179,7 @@ rn_programs_find_marks (RnPrograms *p, gsize highest[RN_N_SPACES], GError **erro
       gsize bytes = MIN (end, PIECE);
       RnStatus status = p->device->vtbl->copy_out (p->device, piece, arena + end - bytes, bytes);
       if (status != RN_STATUS_OK)
-        return marks_error (status, error);
+        return marks_error (p, status, error);
       if ((written = marked_end (piece, bytes)) > 0)
         written += end - bytes;
     }

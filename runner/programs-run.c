@@ -27,7 +27,7 @@ copy_part_in (RnPrograms *p, const RnProgram *program, RnValueId value, gsize of
   if (status == RN_STATUS_OK)
     return TRUE;
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying %s to the device failed: %s",
-               rn_graph_value (program->plan->graph, value)->name, rn_status_name (status));
+               rn_graph_value (program->plan->graph, value)->name, rn_device_fault (p->device, status));
   return FALSE;
 }
 
@@ -65,7 +65,7 @@ copy_out (RnPrograms *p, const RnExecutor *executor, RnValueId value, void *host
   if (status == RN_STATUS_OK)
     return TRUE;
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying a result from the device failed: %s",
-               rn_status_name (status));
+               rn_device_fault (p->device, status));
   return FALSE;
 }
 
@@ -207,9 +207,11 @@ copy_to_update (RnPrograms *p, const char *name, const void *host, gsize bytes, 
 {
   void *address = rn_executor_address (p->update, rn_graph_find_value (p->update_plan->graph, name));
 
-  if (p->device->vtbl->copy_in (p->device, address, host, bytes) == RN_STATUS_OK)
+  RnStatus status = p->device->vtbl->copy_in (p->device, address, host, bytes);
+  if (status == RN_STATUS_OK)
     return TRUE;
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying %s to the device failed", name);
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying %s to the device failed: %s", name,
+               rn_device_fault (p->device, status));
   return FALSE;
 }
 
@@ -299,8 +301,8 @@ rn_programs_backward_update (RnPrograms *p, const RnUpdate *update, GError **err
   fill_hyper (p, update, hyper);
   if (!copy_in (p, p->current, p->current->hyper, hyper, hyper_bytes (p), error))
     return FALSE;
-  rn_executor_host_wrote (p->current->executor, p->current->hyper);
-  return run_backward (p, "backward and step", error);
+  return rn_executor_host_wrote (p->current->executor, p->current->hyper, error)
+         && run_backward (p, "backward and step", error);
 }
 
 gboolean

@@ -163,12 +163,12 @@ read_activation (RnTask *task, const char *name, RnTensorDesc *desc, float **val
 /* ---- Parameters ---- */
 
 static gboolean
-check_copy (RnStatus status, const RnParam *param, GError **error)
+check_copy (RnDevice *device, RnStatus status, const RnParam *param, GError **error)
 {
   if (status == RN_STATUS_OK)
     return TRUE;
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying %s: %s", param->name,
-               rn_status_name (status));
+               rn_device_fault (device, status));
   return FALSE;
 }
 
@@ -178,7 +178,8 @@ read_param (RnTask *task, guint i, float *values, GError **error)
   RnParamSet *params = rn_programs_params (programs (task));
   const RnParam *param = rn_param_set_get (params, (int) i);
   RnDevice *device = rn_programs_device (programs (task));
-  return check_copy (device->vtbl->copy_out (device, values, rn_param_set_value (params, (int) i),
+  return check_copy (device,
+                     device->vtbl->copy_out (device, values, rn_param_set_value (params, (int) i),
                                              rn_desc_bytes (&param->desc)),
                      param, error);
 }
@@ -189,7 +190,8 @@ read_grad (RnTask *task, guint i, float *values, GError **error)
   RnParamSet *params = rn_programs_params (programs (task));
   const RnParam *param = rn_param_set_get (params, (int) i);
   RnDevice *device = rn_programs_device (programs (task));
-  return check_copy (device->vtbl->copy_out (device, values, rn_param_set_grad (params, (int) i),
+  return check_copy (device,
+                     device->vtbl->copy_out (device, values, rn_param_set_grad (params, (int) i),
                                              rn_desc_bytes (&param->desc)),
                      param, error);
 }
@@ -200,7 +202,8 @@ write_grad (RnTask *task, guint i, const float *values, GError **error)
   RnParamSet *params = rn_programs_params (programs (task));
   const RnParam *param = rn_param_set_get (params, (int) i);
   RnDevice *device = rn_programs_device (programs (task));
-  return check_copy (device->vtbl->copy_in (device, rn_param_set_grad (params, (int) i), values,
+  return check_copy (device,
+                     device->vtbl->copy_in (device, rn_param_set_grad (params, (int) i), values,
                                             rn_desc_bytes (&param->desc)),
                      param, error);
 }

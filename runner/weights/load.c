@@ -229,7 +229,7 @@ copy_in (RnParamSet *params, int p, RnDevice *device, const float *values, GErro
   if (status == RN_STATUS_OK)
     return TRUE;
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying weights to the device: %s",
-               rn_status_name (status));
+               rn_device_fault (device, status));
   return FALSE;
 }
 

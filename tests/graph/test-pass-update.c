@@ -189,7 +189,7 @@ train_in_backward (PlannedStep *step, int i)
   RnValueId hyper = rn_graph_find_value (step->plan->graph, "hyper");
   planned_step_forward (step);
   fill_hyper (rn_executor_address (step->executor, hyper), i);
-  rn_executor_host_wrote (step->executor, hyper);
+  g_assert_true (rn_executor_host_wrote (step->executor, hyper, NULL));
   planned_step_backward (step);
 }
 
