@@ -3,14 +3,7 @@
 
 #include "kernels/plan-device.h"
 
-/* Partial sums of reductions: so many blocks share the rows of a map, and each keeps a count, a mean and a
- * sum of squares per channel. */
-#define REDUCTION_BLOCKS 256
-#define PARTIAL_BYTES 12
-/* Elements of a flat array that one block sums up. */
-#define CHUNK 65536
-/* The three histograms of a radix select. */
-#define SELECT_BYTES (3 * 2048 * 4)
+#include "kernels/cuda/workspace.h"
 
 static RnStatus
 no_alloc (RnDevice *device, gsize bytes, void **memory)
@@ -60,16 +53,26 @@ static const RnDeviceVtbl plan_vtbl = {
   .destroy = destroy,
 };
 
+/* The layout is the device's to choose: the most of both. */
 static gsize
-norm_bytes (const RnTensorDesc *map)
+norm_bytes (const RnTensorDesc *map, gboolean reduces)
 {
-  return (gsize) map->dims[1] * REDUCTION_BLOCKS * PARTIAL_BYTES;
+  const int64_t cells = map->dims[2] * map->dims[3];
+  return MAX (rn_cuda_norm_workspace (map->dims[0], map->dims[1], cells, FALSE, reduces),
+              rn_cuda_norm_workspace (map->dims[0], map->dims[1], cells, TRUE, reduces));
+}
+
+static gsize
+topk_bytes (const RnTensorDesc *logits, const RnTopkArgs *args)
+{
+  return rn_cuda_topk_workspace (logits->dims[0], logits->dims[2] * logits->dims[3] * args->anchors_per_cell,
+                                 args->k);
 }
 
 static RnStatus
 describe (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const char **reason)
 {
-  gsize elements = (gsize) rn_desc_elements (&call->in[0]);
+  const int64_t elements = rn_desc_elements (&call->in[0]);
 
   switch (call->op)
     {
@@ -80,19 +83,25 @@ describe (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const ch
           device->workspace_limit > 0 ? device->workspace_limit : RN_PLAN_DEVICE_WORKSPACE;
       break;
     case RN_OP_BATCH_NORM_FWD:
-      prepared->workspace_bytes = call->args.norm.training ? norm_bytes (&call->in[RN_NORM_SRC]) : 0;
+      prepared->workspace_bytes = norm_bytes (&call->in[RN_NORM_SRC], call->args.norm.training);
       break;
     case RN_OP_BATCH_NORM_BWD:
-      prepared->workspace_bytes = norm_bytes (&call->in[RN_NORM_BWD_SRC]);
+      prepared->workspace_bytes = norm_bytes (
+          &call->in[RN_NORM_BWD_SRC],
+          rn_cuda_norm_bwd_reduces (call->args.norm.training, RN_HAS_OUT (call, RN_NORM_BWD_DIFF_GAMMA),
+                                    RN_HAS_OUT (call, RN_NORM_BWD_DIFF_BETA)));
       break;
     case RN_OP_FOCAL_LOSS:
+      prepared->workspace_bytes = rn_cuda_focal_workspace (elements);
+      break;
     case RN_OP_BOX_LOSS:
+      prepared->workspace_bytes = rn_cuda_box_workspace (elements / 4);
+      break;
     case RN_OP_GRAD_STATS:
-      prepared->workspace_bytes = (elements / CHUNK + 1) * PARTIAL_BYTES;
+      prepared->workspace_bytes = rn_cuda_stats_workspace (elements);
       break;
     case RN_OP_TOPK:
-      prepared->workspace_bytes =
-          (gsize) call->in[RN_TOPK_LOGITS].dims[0] * SELECT_BYTES + elements * sizeof (float);
+      prepared->workspace_bytes = topk_bytes (&call->in[RN_TOPK_LOGITS], &call->args.topk);
       break;
     default:
       break;

@@ -11,8 +11,7 @@ extern "C"
 
   /*
    * Vectors are F32 [c]. The sums are over parts that the map fixes (workspace.h): in F32 in a fixed tree
-   * within a part, and over the parts in double. Workspace: rn_cuda_norm_workspace; @reduces is
-   * rn_cuda_norm_bwd_reduces for the gradient, and whether statistics are those of the batch forward.
+   * within a part, and over the parts in double. Workspace: rn_cuda_norm_workspace.
    */
 
   typedef struct
@@ -37,11 +36,6 @@ extern "C"
     float eps;
     int training;
   } RnCudaNormBwd;
-
-  static inline int rn_cuda_norm_bwd_reduces (const RnCudaNormBwd *norm)
-  {
-    return norm->training || norm->diff_gamma != NULL || norm->diff_beta != NULL;
-  }
 
   /* @diff_src may be @diff_dst. */
   cudaError_t rn_cuda_launch_norm_bwd (const RnCudaMap *map, RnDType t, const RnCudaNormBwd *norm,

@@ -54,7 +54,17 @@ rn_cuda_norm_parts (int64_t n, int64_t cells, int nhwc)
   return p;
 }
 
-/* Two floats per part and channel, and four coefficients per channel. @reduces: whether there are sums. */
+/* Whether the gradient needs sums: with given statistics it may not. */
+static inline int
+rn_cuda_norm_bwd_reduces (int training, int has_diff_gamma, int has_diff_beta)
+{
+  return training || has_diff_gamma || has_diff_beta;
+}
+
+/*
+ * Two floats per part and channel, and four coefficients per channel.
+ * @reduces: whether there are sums: forward where the statistics are those of the batch
+ */
 static inline size_t
 rn_cuda_norm_workspace (int64_t n, int64_t c, int64_t cells, int nhwc, int reduces)
 {

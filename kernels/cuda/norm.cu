@@ -1,0 +1,638 @@
+/*
+ * norm.cu: batch normalisation (Ioffe and Szegedy 2015, arXiv 1502.03167) and its gradient, each in three
+ * launches: sums over parts, coefficients of the channels, one pass that applies them.
+ *
+ * Means and sums of squared deviations are kept apart from the start and are merged as in Chan, Golub and
+ * LeVeque (1983, "Algorithms for computing the sample variance"), so that F32 is enough within a part.
+ */
+#include "kernels/cuda/launch-norm.h"
+#include "kernels/cuda/pack.cuh"
+#include "kernels/cuda/workspace.h"
+
+namespace
+{
+
+/* Packs that a thread reads before it computes. */
+#define UNROLL 4
+/* Channels of a block that adds up parts, and threads of each. */
+#define FINISH_CHANNELS 8
+#define FINISH_THREADS (RN_BLOCK / FINISH_CHANNELS)
+/* Packs of a thread, at least, in the pass that applies coefficients; most blocks in its second dimension. */
+#define PACKS_PER_THREAD 8
+#define MAX_GRID_Y 4096
+
+/* A map as the kernels see it, and the parts of a channel. */
+struct Shape
+{
+  int64_t n, c, cells;
+  RnCudaNormParts parts;
+  int channel_blocks; /* blocks that share the channels of a part */
+};
+
+/* ---- sums over a part ---------------------------------------------------------------------------------- */
+
+/* The packs of one channel (NCHW), or of V channels from @c on (NHWC), in a part. */
+template <int V, bool NHWC> struct PartWalk
+{
+  int64_t first; /* offset of the first */
+  int64_t step;  /* to the next, in elements */
+  int64_t image; /* likewise to the next image */
+  int n, per_image;
+
+  __device__ PartWalk (const Shape &s, int64_t part, int64_t c)
+  {
+    if (NHWC)
+      {
+        const int64_t row = part * s.parts.length, left = s.n * s.cells - row;
+        first = row * s.c + c;
+        step = s.c;
+        n = c < s.c ? (int) (left < s.parts.length ? left : s.parts.length) : 0;
+        per_image = n;
+        image = 0;
+      }
+    else
+      {
+        const int64_t from = part / s.parts.per_plane * s.parts.images, left = s.n - from;
+        const int64_t cell = part % s.parts.per_plane * s.parts.length, cells = s.cells - cell;
+        first = (from * s.c + c) * s.cells + cell;
+        step = V;
+        image = s.c * s.cells;
+        per_image = (int) ((cells < s.parts.length ? cells : s.parts.length) / V);
+        n = per_image * (int) (left < s.parts.images ? left : s.parts.images);
+      }
+  }
+
+  __device__ int64_t at (int i) const
+  {
+    if (n == per_image)
+      return first + i * step;
+    return first + i / per_image * image + i % per_image * step;
+  }
+};
+
+/* Number, mean and sum of squared deviations of what was added, for A channels. */
+template <int A> struct Moments
+{
+  static constexpr int SIZE = 2 * A + 1;
+  float n, mean[A], squares[A];
+
+  __device__ Moments () : n (0), mean{}, squares{}
+  {
+  }
+
+  __device__ void merge (int a, float other_n, float other_mean, float other_squares)
+  {
+    const float share = other_n / (n + other_n), distance = other_mean - mean[a];
+    mean[a] += distance * share;
+    squares[a] += other_squares + distance * distance * (n * share);
+  }
+
+  /* The first @k packs of @values, k > 0. */
+  template <int V> __device__ void add (const float (&values)[UNROLL][V], int k)
+  {
+    constexpr int EACH = V / A; /* elements of a pack that belong to one channel */
+    const float count = (float) (k * EACH);
+#pragma unroll
+    for (int a = 0; a < A; a++)
+      {
+        float sum = 0, deviations = 0;
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++)
+#pragma unroll
+          for (int e = 0; e < EACH; e++)
+            sum += u < k ? values[u][a * EACH + e] : 0;
+        const float chunk_mean = sum / count;
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++)
+#pragma unroll
+          for (int e = 0; e < EACH; e++)
+            {
+              const float distance = u < k ? values[u][a * EACH + e] - chunk_mean : 0;
+              deviations += distance * distance;
+            }
+        merge (a, count, chunk_mean, deviations);
+      }
+    n += count;
+  }
+
+  /* Each value is RN_BLOCK from the one before. */
+  __device__ void put (float *shared) const
+  {
+    shared[0] = n;
+    for (int a = 0; a < A; a++)
+      {
+        shared[(1 + a) * RN_BLOCK] = mean[a];
+        shared[(1 + A + a) * RN_BLOCK] = squares[a];
+      }
+  }
+
+  __device__ void merge_shared (const float *shared)
+  {
+    const float other_n = shared[0];
+    if (other_n == 0)
+      return;
+    for (int a = 0; a < A; a++)
+      merge (a, other_n, shared[(1 + a) * RN_BLOCK], shared[(1 + A + a) * RN_BLOCK]);
+    n += other_n;
+  }
+
+  __device__ float2 result (int a) const
+  {
+    return make_float2 (mean[a], squares[a]);
+  }
+};
+
+/* Sums of dy and of dy * (src - mean), for A channels. */
+template <int A> struct Products
+{
+  static constexpr int SIZE = 2 * A;
+  float sum[A], dot[A];
+
+  __device__ Products () : sum{}, dot{}
+  {
+  }
+
+  template <int V> __device__ void add (const float (&src)[V], const float (&diff)[V], const float (&mean)[A])
+  {
+    constexpr int EACH = V / A;
+#pragma unroll
+    for (int i = 0; i < V; i++)
+      {
+        sum[i / EACH] += diff[i];
+        dot[i / EACH] += diff[i] * (src[i] - mean[i / EACH]);
+      }
+  }
+
+  __device__ void put (float *shared) const
+  {
+    for (int a = 0; a < A; a++)
+      {
+        shared[a * RN_BLOCK] = sum[a];
+        shared[(A + a) * RN_BLOCK] = dot[a];
+      }
+  }
+
+  __device__ void merge_shared (const float *shared)
+  {
+    for (int a = 0; a < A; a++)
+      {
+        sum[a] += shared[a * RN_BLOCK];
+        dot[a] += shared[(A + a) * RN_BLOCK];
+      }
+  }
+
+  __device__ float2 result (int a) const
+  {
+    return make_float2 (sum[a], dot[a]);
+  }
+};
+
+/*
+ * Merges what the threads of each column (of equal threadIdx.x) have, in a tree; the first row has the
+ * result. @shared: M::SIZE * RN_BLOCK.
+ */
+template <typename M>
+__device__ inline void
+merge_columns (M &own, float *shared)
+{
+  const int thread = rn_thread_index ();
+
+  own.put (shared + thread);
+  for (int rows = (int) blockDim.y / 2; rows > 0; rows /= 2)
+    {
+      __syncthreads ();
+      if ((int) threadIdx.y < rows)
+        {
+          own.merge_shared (shared + thread + rows * (int) blockDim.x);
+          own.put (shared + thread);
+        }
+    }
+}
+
+/* The first channel of this thread, of V, and its part. */
+template <int V, bool NHWC>
+__device__ inline int64_t
+first_channel (const Shape &s)
+{
+  const int64_t block = blockIdx.x % s.channel_blocks;
+  return NHWC ? (block * blockDim.x + threadIdx.x) * V : block;
+}
+
+template <int A, typename M>
+__device__ inline void
+write_part (const Shape &s, const M &own, int64_t part, int64_t c, float2 *partial)
+{
+  if (threadIdx.y == 0 && c < s.c)
+    for (int a = 0; a < A; a++)
+      partial[part * s.c + c + a] = own.result (a);
+}
+
+template <typename T, int V, bool NHWC>
+__global__ void
+RN_BOUNDS (RN_BLOCK) norm_moments (Shape s, const T *src, float2 *partial)
+{
+  constexpr int A = NHWC ? V : 1;
+  RN_SHARED (float, shared, [Moments<A>::SIZE * RN_BLOCK]);
+  const int64_t part = blockIdx.x / s.channel_blocks, c = first_channel<V, NHWC> (s);
+  const PartWalk<V, NHWC> walk (s, part, c);
+  const int rows = (int) blockDim.y;
+  Moments<A> own;
+
+  for (int i = (int) threadIdx.y; i < walk.n; i += UNROLL * rows)
+    {
+      float values[UNROLL][V];
+      int k = 0;
+#pragma unroll
+      for (int u = 0; u < UNROLL; u++)
+        if (i + u * rows < walk.n)
+          {
+            rn_read<V> (src + walk.at (i + u * rows), values[u]);
+            k++;
+          }
+      own.add (values, k);
+    }
+  merge_columns (own, shared);
+  write_part<A> (s, own, part, c, partial);
+}
+
+template <typename T, int V, bool NHWC>
+__global__ void
+RN_BOUNDS (RN_BLOCK)
+    norm_products (Shape s, const T *src, const T *diff_dst, const float *mean, float2 *partial)
+{
+  constexpr int A = NHWC ? V : 1;
+  RN_SHARED (float, shared, [Products<A>::SIZE * RN_BLOCK]);
+  const int64_t part = blockIdx.x / s.channel_blocks, c = first_channel<V, NHWC> (s);
+  const PartWalk<V, NHWC> walk (s, part, c);
+  const int rows = (int) blockDim.y;
+  Products<A> own;
+  float mean_of[A] = {};
+
+  for (int a = 0; a < A && c < s.c; a++)
+    mean_of[a] = mean[c + a];
+  for (int i = (int) threadIdx.y; i < walk.n; i += UNROLL * rows)
+    {
+      float x[UNROLL][V], dy[UNROLL][V];
+#pragma unroll
+      for (int u = 0; u < UNROLL; u++)
+        if (i + u * rows < walk.n)
+          {
+            rn_read<V> (src + walk.at (i + u * rows), x[u]);
+            rn_read<V> (diff_dst + walk.at (i + u * rows), dy[u]);
+          }
+#pragma unroll
+      for (int u = 0; u < UNROLL; u++)
+        if (i + u * rows < walk.n)
+          own.add (x[u], dy[u], mean_of);
+    }
+  merge_columns (own, shared);
+  write_part<A> (s, own, part, c, partial);
+}
+
+/* ---- coefficients of the channels ---------------------------------------------------------------------- */
+
+/* Elements of a channel in part @p. */
+__device__ inline int64_t
+part_elements (const Shape &s, int64_t p, bool nhwc)
+{
+  const RnCudaNormParts &parts = s.parts;
+  const int64_t rest =
+      (nhwc ? s.n * s.cells - p * parts.length : s.cells - p % parts.per_plane * parts.length);
+  const int64_t images = nhwc ? 1 : s.n - p / parts.per_plane * parts.images;
+  return (rest < parts.length ? rest : parts.length) * (images < parts.images ? images : parts.images);
+}
+
+/* Sums of the threads of a column, to all of them, in a tree. @shared: [FINISH_THREADS][FINISH_CHANNELS] */
+__device__ inline double
+column_sum (double value, double *shared)
+{
+  const int thread = rn_thread_index ();
+
+  __syncthreads (); /* the sums before these have been read */
+  shared[thread] = value;
+  for (int rows = FINISH_THREADS / 2; rows > 0; rows /= 2)
+    {
+      __syncthreads ();
+      if ((int) threadIdx.y < rows)
+        shared[thread] += shared[thread + rows * FINISH_CHANNELS];
+    }
+  __syncthreads ();
+  return shared[threadIdx.x];
+}
+
+/* Coefficients lie one kind after the other: [4][c]. */
+enum
+{
+  MEAN,
+  SCALE,
+  SHIFT,
+  SLOPE
+};
+
+__global__ void
+RN_BOUNDS (RN_BLOCK)
+    norm_fwd_finish (Shape s, bool nhwc, RnCudaNorm norm, const float2 *partial, float *coefficients)
+{
+  RN_SHARED (double, shared, [RN_BLOCK]);
+  const int64_t c = (int64_t) blockIdx.x * FINISH_CHANNELS + threadIdx.x;
+  const bool is_channel = c < s.c, leads = is_channel && threadIdx.y == 0;
+  double mean, var;
+
+  if (norm.mean == nullptr)
+    {
+      const double count = (double) (s.n * s.cells);
+      double sum = 0, squares = 0;
+      for (int64_t p = threadIdx.y; is_channel && p < s.parts.parts; p += FINISH_THREADS)
+        sum += (double) part_elements (s, p, nhwc) * partial[p * s.c + c].x;
+      mean = column_sum (sum, shared) / count;
+      for (int64_t p = threadIdx.y; is_channel && p < s.parts.parts; p += FINISH_THREADS)
+        {
+          const float2 part = partial[p * s.c + c];
+          const double distance = part.x - mean;
+          squares += part.y + (double) part_elements (s, p, nhwc) * distance * distance;
+        }
+      var = column_sum (squares, shared) / count;
+      if (leads)
+        {
+          norm.saved_mean[c] = (float) mean;
+          norm.saved_invstd[c] = (float) (1 / sqrt (var + norm.eps));
+        }
+      if (leads && norm.running_mean != nullptr)
+        {
+          /* One value says nothing of a variance: it stays 0. */
+          const double unbiased = count > 1 ? var * count / (count - 1) : var;
+          norm.running_mean[c] =
+              (float) ((1 - norm.momentum) * (double) norm.running_mean[c] + norm.momentum * mean);
+          norm.running_var[c] =
+              (float) ((1 - norm.momentum) * (double) norm.running_var[c] + norm.momentum * unbiased);
+        }
+    }
+  else
+    {
+      mean = is_channel ? norm.mean[c] : 0;
+      var = is_channel ? norm.var[c] : 1;
+    }
+  if (leads)
+    {
+      const double scale = norm.gamma[c] / sqrt (var + norm.eps);
+      coefficients[MEAN * s.c + c] = (float) mean;
+      coefficients[SCALE * s.c + c] = (float) scale;
+      /* with what is left of the mean */
+      coefficients[SHIFT * s.c + c] = (float) (norm.beta[c] + ((float) mean - mean) * scale);
+    }
+}
+
+__global__ void
+RN_BOUNDS (RN_BLOCK) norm_bwd_finish (Shape s, RnCudaNormBwd norm, const float2 *partial, float *coefficients)
+{
+  RN_SHARED (double, shared, [RN_BLOCK]);
+  const int64_t c = (int64_t) blockIdx.x * FINISH_CHANNELS + threadIdx.x;
+  const double count = (double) (s.n * s.cells);
+  const bool is_channel = c < s.c;
+  double sum = 0, dot = 0;
+
+  for (int64_t p = threadIdx.y; is_channel && p < s.parts.parts; p += FINISH_THREADS)
+    {
+      sum += partial[p * s.c + c].x;
+      dot += partial[p * s.c + c].y;
+    }
+  sum = column_sum (sum, shared);
+  dot = column_sum (dot, shared);
+  if (!is_channel || threadIdx.y != 0)
+    return;
+
+  const double invstd = norm.training ? norm.var[c] : 1 / sqrt ((double) norm.var[c] + norm.eps);
+  if (norm.diff_gamma != nullptr)
+    norm.diff_gamma[c] += (float) (dot * invstd);
+  if (norm.diff_beta != nullptr)
+    norm.diff_beta[c] += (float) sum;
+  coefficients[MEAN * s.c + c] = norm.mean[c];
+  coefficients[SCALE * s.c + c] = (float) (norm.gamma[c] * invstd);
+  coefficients[SHIFT * s.c + c] = (float) (sum / count);
+  coefficients[SLOPE * s.c + c] = (float) (dot * invstd * invstd / count);
+}
+
+/* ---- the pass that applies them ------------------------------------------------------------------------ */
+
+/* Per channel of a pack: mean, factor, addend; and in the gradient the factor of src - mean. */
+template <int V> struct Coefficients
+{
+  float mean[V], scale[V], shift[V], slope[V];
+};
+
+/* Calls @body (offset, coefficients) for the packs of this thread. Rows are pixels in NHWC, planes in NCHW.
+ */
+template <int V, bool NHWC, int KINDS, typename Body>
+__device__ inline void
+for_each_pack (const Shape &s, const float *coefficients, Body body)
+{
+  const int64_t rows = s.n * (NHWC ? s.cells : s.c), length = NHWC ? s.c : s.cells;
+  const int64_t first_row = (int64_t) blockIdx.y * blockDim.y + threadIdx.y;
+  const int64_t row_step = (int64_t) gridDim.y * blockDim.y;
+  const int64_t first = ((int64_t) blockIdx.x * blockDim.x + threadIdx.x) * V;
+  const int64_t step = (int64_t) gridDim.x * blockDim.x * V;
+  Coefficients<V> k = {};
+
+  if (NHWC)
+    for (int64_t c = first; c < length; c += step)
+      {
+        rn_read<V> (coefficients + MEAN * s.c + c, k.mean);
+        rn_read<V> (coefficients + SCALE * s.c + c, k.scale);
+        rn_read<V> (coefficients + SHIFT * s.c + c, k.shift);
+        if (KINDS > SLOPE)
+          rn_read<V> (coefficients + SLOPE * s.c + c, k.slope);
+        for (int64_t row = first_row; row < rows; row += row_step)
+          body (row * length + c, k);
+      }
+  else
+    for (int64_t row = first_row; row < rows; row += row_step)
+      {
+        const int64_t c = row % s.c;
+#pragma unroll
+        for (int v = 0; v < V; v++)
+          {
+            k.mean[v] = coefficients[MEAN * s.c + c];
+            k.scale[v] = coefficients[SCALE * s.c + c];
+            k.shift[v] = coefficients[SHIFT * s.c + c];
+            if (KINDS > SLOPE)
+              k.slope[v] = coefficients[SLOPE * s.c + c];
+          }
+        for (int64_t cell = first; cell < length; cell += step)
+          body (row * length + cell, k);
+      }
+}
+
+template <typename T, int V, bool NHWC>
+__global__ void
+RN_BOUNDS (RN_BLOCK) norm_normalise (Shape s, const float *coefficients, int relu, const T *src, T *dst)
+{
+  for_each_pack<V, NHWC, SLOPE> (s, coefficients, [=] (int64_t at, const Coefficients<V> &k) {
+    float value[V];
+    rn_read<V> (src + at, value);
+#pragma unroll
+    for (int v = 0; v < V; v++)
+      {
+        value[v] = (value[v] - k.mean[v]) * k.scale[v] + k.shift[v];
+        value[v] = relu && value[v] < 0 ? 0 : value[v];
+      }
+    rn_write<V> (dst + at, value);
+  });
+}
+
+/* @src: NULL where statistics were given */
+template <typename T, int V, bool NHWC>
+__global__ void
+RN_BOUNDS (RN_BLOCK)
+    norm_gradient (Shape s, const float *coefficients, const T *src, const T *diff_dst, T *diff_src)
+{
+  for_each_pack<V, NHWC, SLOPE + 1> (s, coefficients, [=] (int64_t at, const Coefficients<V> &k) {
+    float diff[V], value[V];
+    rn_read<V> (diff_dst + at, diff);
+    if (src != nullptr)
+      {
+        rn_read<V> (src + at, value);
+#pragma unroll
+        for (int v = 0; v < V; v++)
+          diff[v] = diff[v] - k.shift[v] - (value[v] - k.mean[v]) * k.slope[v];
+      }
+#pragma unroll
+    for (int v = 0; v < V; v++)
+      diff[v] *= k.scale[v];
+    rn_write<V> (diff_src + at, diff);
+  });
+}
+
+/* ---- launches ------------------------------------------------------------------------------------------ */
+
+int
+power_of_2 (int64_t least, int most)
+{
+  int x = 1;
+  while (x < least && x < most)
+    x *= 2;
+  return x;
+}
+
+/* How the blocks of one map are laid out, for packs of @width. */
+struct Layout
+{
+  Shape shape;
+  dim3 part_block, apply_block, apply_grid;
+  unsigned part_grid;
+  float *coefficients;
+  float2 *partial;
+
+  Layout (const RnCudaMap *map, int width, void *workspace)
+  {
+    const int64_t cells = (int64_t) map->h * map->w, packs = (map->nhwc ? map->c : cells) / width;
+    const int lanes = map->nhwc ? power_of_2 (packs, 32) : 1;
+    shape = { map->n, map->c, cells, rn_cuda_norm_parts (map->n, cells, map->nhwc), 0 };
+    shape.channel_blocks = map->nhwc ? (int) rn_cuda_n_parts (packs, lanes) : map->c;
+    part_block = dim3 (lanes, RN_BLOCK / lanes);
+    part_grid = (unsigned) (shape.parts.parts * shape.channel_blocks);
+
+    const int64_t rows = map->n * (map->nhwc ? cells : map->c);
+    const int x = power_of_2 (packs, RN_BLOCK), y = RN_BLOCK / x;
+    const int64_t grid_x =
+        map->nhwc ? rn_cuda_n_parts (packs, x) : rn_cuda_n_parts (packs, x * PACKS_PER_THREAD);
+    const int64_t grid_y = rn_cuda_n_parts (rows, map->nhwc ? y * PACKS_PER_THREAD : y);
+    apply_block = dim3 (x, y);
+    apply_grid = dim3 ((unsigned) grid_x, (unsigned) (grid_y < MAX_GRID_Y ? grid_y : MAX_GRID_Y));
+
+    coefficients = static_cast<float *> (workspace);
+    partial = reinterpret_cast<float2 *> (coefficients + 4 * shape.c);
+  }
+
+  unsigned finish_grid () const
+  {
+    return (unsigned) rn_cuda_n_parts (shape.c, FINISH_CHANNELS);
+  }
+};
+
+const dim3 finish_block (FINISH_CHANNELS, FINISH_THREADS);
+
+template <typename T, int V, bool NHWC>
+cudaError_t
+launch_fwd (const RnCudaMap *map, const RnCudaNorm *norm, const T *src, T *dst, void *workspace,
+            cudaStream_t stream)
+{
+  const Layout l (map, V, workspace);
+  cudaError_t error = cudaSuccess;
+
+  if (norm->mean == nullptr)
+    error =
+        RN_LAUNCH ((norm_moments<T, V, NHWC>), l.part_grid, l.part_block, 0, stream, l.shape, src, l.partial);
+  if (error == cudaSuccess)
+    error = RN_LAUNCH (norm_fwd_finish, l.finish_grid (), finish_block, 0, stream, l.shape, NHWC, *norm,
+                       l.partial, l.coefficients);
+  if (error == cudaSuccess)
+    error = RN_LAUNCH ((norm_normalise<T, V, NHWC>), l.apply_grid, l.apply_block, 0, stream, l.shape,
+                       l.coefficients, norm->relu, src, dst);
+  return error;
+}
+
+template <typename T, int V, bool NHWC>
+cudaError_t
+launch_bwd (const RnCudaMap *map, const RnCudaNormBwd *norm, const T *src, const T *diff_dst, T *diff_src,
+            void *workspace, cudaStream_t stream)
+{
+  Layout l (map, V, workspace);
+  cudaError_t error = cudaSuccess;
+
+  if (rn_cuda_norm_bwd_reduces (norm->training, norm->diff_gamma != nullptr, norm->diff_beta != nullptr))
+    error = RN_LAUNCH ((norm_products<T, V, NHWC>), l.part_grid, l.part_block, 0, stream, l.shape, src,
+                       diff_dst, norm->mean, l.partial);
+  else
+    l.shape.parts.parts = 0;
+  if (error == cudaSuccess)
+    error = RN_LAUNCH (norm_bwd_finish, l.finish_grid (), finish_block, 0, stream, l.shape, *norm, l.partial,
+                       l.coefficients);
+  if (error == cudaSuccess)
+    error = RN_LAUNCH ((norm_gradient<T, V, NHWC>), l.apply_grid, l.apply_block, 0, stream, l.shape,
+                       l.coefficients, norm->training ? src : nullptr, diff_dst, diff_src);
+  return error;
+}
+
+/* Whether rows can be walked in packs of @width elements of @size bytes. */
+bool
+has_packs (const RnCudaMap *map, int width, const void *a, const void *b, const void *c)
+{
+  const int64_t length = map->nhwc ? map->c : (int64_t) map->h * map->w;
+  return length % width == 0 && rn_is_aligned (a, 16) && rn_is_aligned (b, 16) && rn_is_aligned (c, 16);
+}
+
+}
+
+extern "C" cudaError_t
+rn_cuda_launch_norm_fwd (const RnCudaMap *map, RnDType t, const RnCudaNorm *norm, const void *src, void *dst,
+                         void *workspace, cudaStream_t stream)
+{
+  RN_SWITCH_FLOAT (t, T, {
+    constexpr int V = RN_PACK_OF (T);
+    const T *from = static_cast<const T *> (src);
+    T *to = static_cast<T *> (dst);
+    const bool packs = has_packs (map, V, src, dst, nullptr);
+    if (map->nhwc)
+      return packs ? launch_fwd<T, V, true> (map, norm, from, to, workspace, stream)
+                   : launch_fwd<T, 1, true> (map, norm, from, to, workspace, stream);
+    return packs ? launch_fwd<T, V, false> (map, norm, from, to, workspace, stream)
+                 : launch_fwd<T, 1, false> (map, norm, from, to, workspace, stream);
+  });
+}
+
+extern "C" cudaError_t
+rn_cuda_launch_norm_bwd (const RnCudaMap *map, RnDType t, const RnCudaNormBwd *norm, const void *src,
+                         const void *diff_dst, void *diff_src, void *workspace, cudaStream_t stream)
+{
+  RN_SWITCH_FLOAT (t, T, {
+    constexpr int V = RN_PACK_OF (T);
+    const T *x = static_cast<const T *> (src), *dy = static_cast<const T *> (diff_dst);
+    T *dx = static_cast<T *> (diff_src);
+    const bool packs = has_packs (map, V, src, diff_dst, diff_src);
+    if (map->nhwc)
+      return packs ? launch_bwd<T, V, true> (map, norm, x, dy, dx, workspace, stream)
+                   : launch_bwd<T, 1, true> (map, norm, x, dy, dx, workspace, stream);
+    return packs ? launch_bwd<T, V, false> (map, norm, x, dy, dx, workspace, stream)
+                 : launch_bwd<T, 1, false> (map, norm, x, dy, dx, workspace, stream);
+  });
+}
