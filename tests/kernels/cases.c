@@ -204,7 +204,8 @@ typedef struct
   int64_t n, c, h, w;
 } Map;
 
-static const Map maps[] = { { 1, 1, 1, 1 }, { 2, 19, 5, 7 }, { 3, 16, 4, 1 }, { 1, 36, 33, 41 } };
+static const Map maps[] = { { 1, 1, 1, 1 },    { 2, 19, 5, 7 }, { 3, 16, 4, 1 },
+                            { 1, 36, 33, 41 }, { 3, 1, 6, 9 },  { 2, 40, 5, 6 } };
 
 static RnTensorDesc
 map_desc (const Map *m, int64_t cblk)
@@ -613,9 +614,10 @@ cases_new (void)
           add_topk (cases, &levels[i], cblk);
         }
     }
-  for (int i = 0; i < 2; i++)
+  static const int64_t sizes[] = { 1, 7, 40001 }; /* the last: several chunks, the last one short */
+  for (guint i = 0; i < G_N_ELEMENTS (sizes); i++)
     {
-      int64_t n = i == 0 ? 1 : 40001; /* several chunks, the last one short */
+      const int64_t n = sizes[i];
       add_updates (cases, n);
       add_adam (cases, n);
       add_means (cases, n);

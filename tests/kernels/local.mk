@@ -5,7 +5,7 @@ tests_kernels_test_op_SOURCES = tests/kernels/test-op.c
 tests_kernels_test_op_LDADD = $(TEST_LIBS)
 
 tests_kernels_test_kernels_SOURCES = tests/kernels/test-kernels.c tests/kernels/cases.h tests/kernels/cases.c \
-  tests/kernels/harness.h tests/kernels/harness.c
+  tests/kernels/compare.h tests/kernels/compare.c tests/kernels/harness.h tests/kernels/harness.c
 tests_kernels_test_kernels_LDADD = $(TEST_LIBS)
 
 tests_kernels_test_gradients_SOURCES = tests/kernels/test-gradients.c tests/kernels/harness.h tests/kernels/harness.c
