@@ -385,7 +385,11 @@ sim_fault (const char *format, ...)
   va_start (arguments, format);
   vsnprintf (text, sizeof text, format, arguments);
   va_end (arguments);
-  fprintf (stderr, "simulated CUDA device: %s\n", text);
+  fprintf (stderr, "simulated CUDA device: %s", text);
+  /* What it takes to see it again. */
+  if (config.schedule == SIM_RANDOM)
+    fprintf (stderr, " (schedule random:%u)", config.seed);
+  fputc ('\n', stderr);
   if (!expects_faults)
     abort ();
   if (!has_fault)

@@ -29,7 +29,7 @@
 #define ALIGNMENT 256   /* of cudaMalloc */
 #define NAN_BYTE 0xff   /* NaN in every type of floats, -1 in integers */
 #define GUARD_BYTE 0xa5 /* of bytes beside an allocation, in its own pages */
-#define MAX_STRAYS 64
+#define MAX_STRAYS 256
 #define MAX_RELEASED 4096
 
 static guint8 *reserved;

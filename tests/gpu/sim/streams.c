@@ -468,7 +468,8 @@ sim_streams_add (cudaStream_t stream, const char *what, const SimRange *ranges, 
       item->n_ranges = touched->len;
       /* Never NULL: that is all memory. */
       item->ranges = g_malloc ((touched->len + 1) * sizeof (SimRange));
-      memcpy (item->ranges, touched->data, touched->len * sizeof (SimRange));
+      for (guint i = 0; i < touched->len; i++)
+        item->ranges[i] = g_array_index (touched, SimRange, i);
       sim_ranges_access (item->op, &stream->clock, item->ranges, item->n_ranges);
     }
   add (stream, item);

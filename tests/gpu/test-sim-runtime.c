@@ -1,0 +1,603 @@
+/*
+ * The simulated runtime finds what is planted in the use of memory, copies, handles and errors, and lets
+ * pass what is right.
+ */
+#include "config.h"
+#include <glib.h>
+#include <math.h>
+#include <string.h>
+#include "tests/gpu/sim-fixture.h"
+
+/* ---- memory ---- */
+
+/* Fresh memory of the device is NaN, to the last byte, and a fill writes what it is told. */
+static void
+test_contents (void)
+{
+  start (SIM_LATE, 0);
+  cudaStream_t stream = new_stream ();
+  char *memory = (char *) device_memory (1001);
+  char *host = (char *) pinned_memory (1001);
+  OK (cudaMemcpyAsync (host, memory, 1001, cudaMemcpyDeviceToHost, stream));
+  OK (cudaStreamSynchronize (stream));
+  for (int i = 0; i < 1001; i++)
+    g_assert_cmphex ((guint8) host[i], ==, 0xff);
+  OK (cudaMemsetAsync (memory + 1, 0x11, 999, stream));
+  /* 10 rows of 7 bytes: from rows of 100 to rows of 9. */
+  OK (cudaMemcpy2DAsync (host, 9, memory, 100, 7, 10, cudaMemcpyDeviceToHost, stream));
+  OK (cudaStreamSynchronize (stream));
+  for (int row = 0; row < 10; row++)
+    for (int column = 0; column < 9; column++)
+      g_assert_cmphex ((guint8) host[row * 9 + column], ==, column >= 7 || row + column == 0 ? 0xff : 0x11);
+  NO_FAULT ();
+}
+
+static void
+test_dereference (void)
+{
+  start (SIM_LATE, 0);
+  cudaStream_t stream = new_stream ();
+  volatile float *memory = device_memory (BYTES);
+  OK (queue_add (stream, "op", (float *) memory, NULL, 5));
+  OK (cudaStreamSynchronize (stream));
+  NO_FAULT ();
+  g_assert_cmpfloat (memory[7], ==, 5);
+#ifdef __x86_64__
+  FAULT ("the host reads what is not open to it: allocation 1 (4096 bytes) at offset 28");
+#else
+  FAULT ("the host * what is not open to it: allocation 1 (4096 bytes) at offset 28");
+#endif
+
+  /* It is closed again. */
+  start (SIM_LATE, 0);
+  stream = new_stream ();
+  memory = device_memory (BYTES);
+  memory[0] = 1;
+#ifdef __x86_64__
+  FAULT ("the host writes what is not open to it: allocation 1 (4096 bytes) at offset 0");
+#endif
+  OK (cudaDeviceSynchronize ());
+  sim_reset (NULL);
+  sim_expect_faults (true);
+  memory[0] = 1;
+  FAULT ("the host * what is not open to it: *");
+}
+
+/* Work touches what is not in its allocation. */
+static void
+stray (size_t bytes, gssize from, gssize to, bool is_read, const char *pattern)
+{
+  start (SIM_LATE, 0);
+  cudaStream_t stream = new_stream ();
+  char *memory = (char *) device_memory (bytes);
+  queue_touch (stream, memory, 0, (gssize) bytes, true);
+  queue_touch (stream, memory, 0, (gssize) bytes, false);
+  OK (cudaStreamSynchronize (stream));
+  NO_FAULT ();
+  queue_touch (stream, memory, from, to, is_read);
+  cudaError_t error = cudaStreamSynchronize (stream);
+  FAULT (pattern);
+  /* Where the processor noticed, the context is gone. */
+  g_assert_true (error == cudaSuccess || error == cudaErrorIllegalAddress);
+  g_assert_cmpint (cudaGetLastError (), ==, error);
+}
+
+static void
+test_out_of_bounds (void)
+{
+  /* In the same page, after and before; then pages away. */
+  stray (1000, 990, 1001, false, "'touch' wrote to allocation 1 (1000 bytes) at offset 1000, past its end");
+  stray (1000, 1000 + 20, 1000 + 21, false, "'touch' wrote to * at offset 1020, past its end");
+  stray (1000, -1, 0, false, "'touch' wrote to allocation 1 (1000 bytes) at offset -1, before its start");
+  stray (8192, 8190, 8193, false, "'touch' * allocation 1 (8192 bytes) at offset 8192, past its end");
+  stray (8192, 8190, 8193, true, "'touch' * allocation 1 (8192 bytes) at offset 8192, past its end");
+  stray (8192, -1, 0, true, "'touch' * allocation 1 (8192 bytes) at offset -1, before its start");
+}
+
+/* Work that has declared what it touches is held to it, in one allocation too. */
+static void
+test_undeclared (void)
+{
+  const size_t page = 4096;
+  static const struct
+  {
+    size_t at;
+    bool is_read;
+    const char *pattern;
+  } cases[] = {
+    { 4, true, NULL },
+    { 4, false, "'op: touch' * allocation 1 (40960 bytes) at offset 4, which it has not declared" },
+    { 3 * 4096 + 4, true, NULL },
+    { 3 * 4096 + 4, false, NULL },
+    { 5 * 4096, true, "'op: touch' * allocation 1 (40960 bytes) at offset 20480, which it has not declared" },
+  };
+  for (size_t i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      start (SIM_LATE, 0);
+      cudaStream_t stream = new_stream ();
+      char *memory = (char *) device_memory (10 * page);
+      const SimRange ranges[] = { { .address = memory, .bytes = page },
+                                  { .address = memory + 2 * page, .bytes = 2 * page, .writes = true } };
+      sim_declare_ranges ("op", ranges, G_N_ELEMENTS (ranges));
+      queue_touch (stream, memory, (gssize) cases[i].at, (gssize) cases[i].at + 1, cases[i].is_read);
+      cudaError_t error = cudaStreamSynchronize (stream);
+      if (cases[i].pattern)
+        FAULT (cases[i].pattern);
+      else
+        NO_FAULT ();
+      g_assert_cmpint (error, ==, cases[i].pattern ? cudaErrorIllegalAddress : cudaSuccess);
+    }
+
+  /* A declaration that is not inside an allocation. */
+  start (SIM_LATE, 0);
+  char *memory = (char *) device_memory (page);
+  const SimRange range = { .address = memory + 1, .bytes = page };
+  sim_declare_ranges ("op", &range, 1);
+  FAULT ("op: range 0, 4096 bytes, is not inside one allocation: allocation 1 (4096 bytes) at offset 1");
+}
+
+#ifdef __SANITIZE_ADDRESS__
+static void
+read_run (void *closure)
+{
+  (void) **(volatile float **) closure;
+}
+
+/* To the byte, where the work is instrumented. */
+static void
+test_undeclared_byte (void)
+{
+  if (g_test_subprocess ())
+    {
+      start (SIM_LATE, 0);
+      cudaStream_t stream = new_stream ();
+      float *memory = device_memory (BYTES), *after = memory + 16;
+      const SimRange range = { .address = memory, .bytes = 16 * sizeof (float) };
+      OK (sim_enqueue (stream, "read", &range, 1, read_run, &after, NULL));
+      cudaStreamSynchronize (stream);
+      return;
+    }
+  g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_DEFAULT);
+  g_test_trap_assert_failed ();
+  g_test_trap_assert_stderr ("*use-after-poison*read_run*test-sim-runtime.c*");
+}
+#endif
+
+/* Buffers that hold nothing are NaN when the first work of the op begins, and only then. */
+static void
+test_fresh (void)
+{
+  start (SIM_LATE, 0);
+  cudaStream_t stream = new_stream ();
+  float *memory = device_memory (BYTES), *host = pinned_memory (BYTES);
+  OK (queue_add (stream, "before", memory, NULL, 1));
+  const SimRange range = { .address = memory, .bytes = BYTES / 2, .writes = true, .fresh = true };
+  sim_declare_ranges ("op", &range, 1);
+  OK (cudaMemcpyAsync (host, memory, BYTES, cudaMemcpyDeviceToHost, stream));
+  OK (cudaMemsetAsync (memory, 0, sizeof (float), stream));
+  queue_touch (stream, memory, 4, 5, false);
+  OK (cudaStreamSynchronize (stream));
+  for (int i = 0; i < N; i++)
+    g_assert_true (i < N / 2 ? isnan (host[i]) : host[i] == 1);
+  OK (cudaMemcpyAsync (host, memory, BYTES, cudaMemcpyDeviceToHost, stream));
+  OK (cudaStreamSynchronize (stream));
+  g_assert_cmpfloat (host[0], ==, 0);
+  NO_FAULT ();
+}
+
+static void
+test_account (void)
+{
+  const SimConfig config = { .n_devices = 1, .driver_version = CUDART_VERSION, .memory_bytes = 10000 };
+  sim_reset (&config);
+  size_t free_bytes, total;
+  void *memory[3], *pinned;
+  OK (cudaMalloc (&memory[0], 6000));
+  OK (cudaHostAlloc (&pinned, 20000, cudaHostAllocDefault));
+  g_assert_cmpint (cudaMalloc (&memory[1], 4001), ==, cudaErrorMemoryAllocation);
+  g_assert_null (memory[1]);
+  g_assert_cmpint (cudaGetLastError (), ==, cudaErrorMemoryAllocation);
+  OK (cudaGetLastError ());
+  OK (cudaMalloc (&memory[1], 4000));
+  OK (cudaMemGetInfo (&free_bytes, &total));
+  g_assert_cmpuint (free_bytes, ==, 0);
+  g_assert_cmpuint (total, ==, 10000);
+  OK (cudaFree (memory[0]));
+  OK (cudaMalloc (&memory[2], 10));
+  OK (cudaFree (NULL));
+  g_assert_cmpuint (sim_bytes (), ==, 4010);
+  g_assert_cmpuint (sim_peak_bytes (), ==, 10000);
+  g_assert_cmpuint (sim_n_allocations (), ==, 3);
+  g_assert_cmpuint (sim_n_live (), ==, 3);
+  g_assert_true (sim_is_device_range (memory[1], 4000) && !sim_is_device_range (memory[1], 4001));
+  g_assert_true (sim_is_pinned_range (pinned, 20000) && !sim_is_device_range (pinned, 1));
+  g_assert_cmpuint ((guintptr) memory[2] % 256, ==, 0);
+  struct cudaPointerAttributes attributes;
+  OK (cudaPointerGetAttributes (&attributes, (char *) memory[1] + 5));
+  g_assert_cmpint (attributes.type, ==, cudaMemoryTypeDevice);
+  OK (cudaPointerGetAttributes (&attributes, pinned));
+  g_assert_cmpint (attributes.type, ==, cudaMemoryTypeHost);
+  OK (cudaPointerGetAttributes (&attributes, &attributes));
+  g_assert_cmpint (attributes.type, ==, cudaMemoryTypeUnregistered);
+}
+
+/* ---- copies ---- */
+
+static void
+test_copies (void)
+{
+  enum
+  {
+    DEVICE,
+    PINNED,
+    PLAIN
+  };
+  static const char *const kinds[] = { "HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice",
+                                       "Default" };
+  static const bool to_device[] = { false, true, false, true }, from_device[] = { false, false, true, true };
+  static float plain[2][N];
+  for (int kind = cudaMemcpyHostToHost; kind <= cudaMemcpyDefault; kind++)
+    for (int to = DEVICE; to <= PLAIN; to++)
+      for (int from = DEVICE; from <= PLAIN; from++)
+        {
+          start (SIM_LATE, 0);
+          cudaStream_t stream = new_stream ();
+          float *places[2][3] = { { device_memory (BYTES), pinned_memory (BYTES), plain[0] },
+                                  { device_memory (BYTES), pinned_memory (BYTES), plain[1] } };
+          cudaError_t error =
+              cudaMemcpyAsync (places[0][to], places[1][from], BYTES, (enum cudaMemcpyKind) kind, stream);
+          bool is_right =
+              to != PLAIN && from != PLAIN
+              && (kind == cudaMemcpyDefault
+                  || (to_device[kind] == (to == DEVICE) && from_device[kind] == (from == DEVICE)));
+          g_test_message ("%s %d %d", kinds[kind], to, from);
+          g_assert_cmpint (error, ==, is_right ? cudaSuccess : cudaErrorInvalidMemcpyDirection);
+          g_assert_cmpint (sim_first_fault () == NULL, ==, is_right);
+          OK (cudaStreamSynchronize (stream));
+        }
+
+  start (SIM_LATE, 0);
+  cudaStream_t stream = new_stream ();
+  float *memory = device_memory (BYTES);
+  cudaMemcpyAsync (memory, plain, BYTES, cudaMemcpyHostToDevice, stream);
+  FAULT ("cudaMemcpyAsync: the source, *, is not pinned memory; the copy would not be asynchronous");
+  start (SIM_LATE, 0);
+  stream = new_stream ();
+  memory = device_memory (BYTES);
+  cudaMemcpyAsync (memory, pinned_memory (BYTES - 1), BYTES, cudaMemcpyHostToDevice, stream);
+  FAULT ("cudaMemcpyAsync: 4096 bytes of the source reach past pinned allocation 2 (4095 bytes) at offset 0");
+  start (SIM_LATE, 0);
+  stream = new_stream ();
+  memory = device_memory (BYTES);
+  cudaMemcpyAsync (memory, memory + 1, BYTES - 8, cudaMemcpyDeviceToDevice, stream);
+  FAULT ("cudaMemcpyAsync: source and destination overlap: *");
+  start (SIM_LATE, 0);
+  stream = new_stream ();
+  memory = device_memory (BYTES);
+  cudaMemsetAsync (memory + 1, 0, BYTES, stream);
+  FAULT ("cudaMemsetAsync: 4096 bytes of the destination reach past allocation 1 *");
+}
+
+/* ---- life cycles ---- */
+
+static void
+test_release (void)
+{
+  start (SIM_LATE, 0);
+  float *memory = device_memory (BYTES);
+  OK (cudaFree (memory));
+  g_assert_cmpint (cudaFree (memory), ==, cudaErrorInvalidValue);
+  FAULT ("cudaFree: not the start of what it releases: released allocation 1 (4096 bytes) at offset 0");
+
+  start (SIM_LATE, 0);
+  g_assert_cmpint (cudaFree (device_memory (BYTES) + 1), ==, cudaErrorInvalidValue);
+  FAULT ("cudaFree: not the start of what it releases: allocation 1 (4096 bytes) at offset 4");
+
+  start (SIM_LATE, 0);
+  g_assert_cmpint (cudaFreeHost (device_memory (BYTES)), ==, cudaErrorInvalidValue);
+  FAULT ("cudaFreeHost: *");
+
+  start (SIM_LATE, 0);
+  cudaStream_t stream = new_stream ();
+  memory = device_memory (BYTES);
+  float *host = pinned_memory (BYTES);
+  OK (queue_add (stream, "op", memory, NULL, 1));
+  OK (cudaFree (memory));
+  FAULT ("cudaFree: allocation 1 is released, and the host has not waited for 'op: add' (stream 0)");
+  g_assert_cmpint (cudaMemcpyAsync (host, memory, BYTES, cudaMemcpyDeviceToHost, stream), !=, cudaSuccess);
+
+  start (SIM_LATE, 0);
+  stream = new_stream ();
+  memory = device_memory (BYTES);
+  host = pinned_memory (BYTES);
+  OK (cudaMemcpyAsync (memory, host, BYTES, cudaMemcpyHostToDevice, stream));
+  OK (cudaFreeHost (host));
+  FAULT ("cudaFreeHost: allocation 2 is released, *'cudaMemcpyAsync' (stream 0)");
+
+  /* Work that has kept the address of what was released. */
+  start (SIM_LATE, 0);
+  stream = new_stream ();
+  memory = device_memory (BYTES);
+  OK (cudaFree (memory));
+  queue_touch (stream, memory, 8, 9, true);
+  g_assert_cmpint (cudaStreamSynchronize (stream), ==, cudaErrorIllegalAddress);
+  FAULT ("'touch' * released allocation 1 (4096 bytes) at offset 8");
+
+  /* The host overran its own. */
+  start (SIM_LATE, 0);
+  char *bytes = (char *) pinned_memory (100);
+  touch (bytes, 100, 101, false);
+  OK (cudaFreeHost (bytes));
+  FAULT ("something wrote to pinned allocation 1 (100 bytes) at offset 100, past its end");
+}
+
+static void
+test_handles (void)
+{
+  start (SIM_LATE, 0);
+  float *memory = device_memory (BYTES);
+  g_assert_cmpint (cudaMemsetAsync (memory, 0, BYTES, NULL), !=, cudaSuccess);
+  FAULT ("cudaMemsetAsync: the default stream is used; *");
+  start (SIM_LATE, 0);
+  memory = device_memory (BYTES);
+  g_assert_cmpint (queue_add (cudaStreamPerThread, "op", memory, NULL, 0), !=, cudaSuccess);
+  FAULT ("op: add: the default stream is used; *");
+  start (SIM_LATE, 0);
+  g_assert_cmpint (cudaEventRecord (new_event (), NULL), !=, cudaSuccess);
+  FAULT ("cudaEventRecord: the default stream *");
+  start (SIM_LATE, 0);
+  cudaStream_t stream;
+  g_assert_cmpint (cudaStreamCreateWithFlags (&stream, cudaStreamDefault), !=, cudaSuccess);
+  FAULT ("cudaStreamCreateWithFlags: *");
+
+  start (SIM_LATE, 0);
+  stream = new_stream ();
+  g_assert_true (sim_is_stream (stream) && !sim_is_stream (NULL));
+  OK (cudaStreamDestroy (stream));
+  g_assert_false (sim_is_stream (stream));
+  NO_FAULT ();
+  g_assert_cmpint (cudaStreamDestroy (stream), ==, cudaErrorInvalidResourceHandle);
+  FAULT ("cudaStreamDestroy: stream 0 is destroyed");
+  start (SIM_LATE, 0);
+  stream = new_stream ();
+  int counter = 0;
+  queue_note (stream, &counter);
+  OK (cudaStreamDestroy (stream));
+  FAULT ("cudaStreamDestroy: work is queued on stream 0");
+  g_assert_cmpint (counter, ==, 1);
+
+  start (SIM_LATE, 0);
+  cudaEvent_t event = new_event ();
+  OK (cudaEventDestroy (event));
+  NO_FAULT ();
+  g_assert_cmpint (cudaEventDestroy (event), ==, cudaErrorInvalidResourceHandle);
+  FAULT ("cudaEventDestroy: * is a destroyed event");
+  start (SIM_LATE, 0);
+  stream = new_stream ();
+  event = new_event ();
+  OK (cudaEventDestroy (event));
+  g_assert_cmpint (cudaStreamWaitEvent (stream, event, 0), ==, cudaErrorInvalidResourceHandle);
+  FAULT ("cudaStreamWaitEvent: * is a destroyed event");
+  start (SIM_LATE, 0);
+  stream = new_stream ();
+  g_assert_cmpint (cudaEventRecord ((cudaEvent_t) &counter, stream), !=, cudaSuccess);
+  FAULT ("cudaEventRecord: * is no event");
+}
+
+/* ---- failures ---- */
+
+#define TRY(call)               \
+  do                            \
+    {                           \
+      error = (call);           \
+      if (error != cudaSuccess) \
+        goto done;              \
+    }                           \
+  while (0)
+
+/* A program of the usual kind: gives everything back, whatever fails. Its result, or NaN. */
+static cudaError_t
+small_program (float *result)
+{
+  cudaError_t error;
+  int count;
+  cudaStream_t a = NULL, b = NULL;
+  cudaEvent_t event = NULL;
+  void *memory = NULL, *host = NULL;
+  *result = NAN;
+  TRY (cudaGetDeviceCount (&count));
+  TRY (cudaSetDevice (0));
+  TRY (cudaStreamCreateWithFlags (&a, cudaStreamNonBlocking));
+  TRY (cudaStreamCreateWithFlags (&b, cudaStreamNonBlocking));
+  TRY (cudaEventCreateWithFlags (&event, cudaEventDisableTiming));
+  TRY (cudaMalloc (&memory, BYTES));
+  TRY (cudaHostAlloc (&host, BYTES, cudaHostAllocDefault));
+  TRY (cudaMemsetAsync (memory, 0, BYTES, a));
+  TRY (queue_add (a, "op", memory, memory, 3));
+  TRY (cudaEventRecord (event, a));
+  TRY (cudaStreamWaitEvent (b, event, 0));
+  TRY (cudaMemcpyAsync (host, memory, BYTES, cudaMemcpyDeviceToHost, b));
+  TRY (cudaStreamSynchronize (b));
+  *result = *(float *) host;
+done:
+  /* Work may still be queued when something failed. */
+  if (a)
+    cudaStreamSynchronize (a);
+  if (b)
+    cudaStreamSynchronize (b);
+  cudaFree (memory);
+  if (host)
+    cudaFreeHost (host);
+  if (event)
+    cudaEventDestroy (event);
+  if (b)
+    cudaStreamDestroy (b);
+  if (a)
+    cudaStreamDestroy (a);
+  return error;
+}
+
+static void
+test_fail_every_call (void)
+{
+  static const cudaError_t errors[] = { cudaErrorMemoryAllocation, cudaErrorIllegalAddress,
+                                        cudaErrorMisalignedAddress, cudaErrorLaunchFailure };
+  float result;
+  start (SIM_LATE, 0);
+  OK (small_program (&result));
+  g_assert_cmpfloat (result, ==, 3);
+  unsigned long n_calls = sim_n_calls ();
+  g_assert_cmpuint (n_calls, ==, 13 + 7);
+  for (size_t e = 0; e < G_N_ELEMENTS (errors); e++)
+    for (unsigned long n = 1; n <= n_calls + 1; n++)
+      {
+        start (schedules[n % 3], (unsigned) n);
+        sim_fail_call (n, errors[e]);
+        cudaError_t error = small_program (&result);
+        NO_FAULT ();
+        g_assert_cmpuint (sim_n_live (), ==, 0);
+        g_assert_cmpuint (sim_bytes (), ==, 0);
+        /* 13 of the calls are looked at. */
+        g_assert_cmpint (error, ==, n <= 13 ? errors[e] : cudaSuccess);
+        g_assert_true (n <= 13 ? isnan (result) : result == 3);
+        cudaError_t last = cudaGetLastError ();
+        g_assert_cmpint (last, ==, n <= n_calls ? errors[e] : cudaSuccess);
+        bool stays = n <= n_calls && errors[e] != cudaErrorMemoryAllocation;
+        g_assert_cmpint (cudaPeekAtLastError (), ==, stays ? errors[e] : cudaSuccess);
+        void *memory;
+        g_assert_cmpint (cudaMalloc (&memory, 1), ==, stays || n == n_calls + 1 ? errors[e] : cudaSuccess);
+      }
+}
+
+/* A piece of work that fails shows at the next wait, and nothing runs after it. */
+static void
+test_dead_context (void)
+{
+  start (SIM_LATE, 0);
+  cudaStream_t stream = new_stream ();
+  float *memory = device_memory (8192);
+  int counter = 0;
+  queue_touch (stream, memory, 8192, 8193, true);
+  queue_note (stream, &counter);
+  g_assert_cmpint (cudaDeviceSynchronize (), ==, cudaErrorIllegalAddress);
+  g_assert_cmpint (counter, ==, 0);
+  g_assert_cmpint (queue_add (stream, "op", memory, NULL, 1), ==, cudaErrorIllegalAddress);
+  g_assert_cmpint (cudaGetLastError (), ==, cudaErrorIllegalAddress);
+  g_assert_cmpint (cudaGetLastError (), ==, cudaErrorIllegalAddress);
+}
+
+static void
+test_startup (void)
+{
+  int count, version;
+  void *memory;
+  static const struct
+  {
+    const char *device;
+    cudaError_t count, malloc;
+  } cases[] = {
+    { "t4", cudaSuccess, cudaSuccess },
+    { "t4,driver=0", cudaErrorInsufficientDriver, cudaErrorInsufficientDriver },
+    { "t4,driver=11080", cudaErrorInsufficientDriver, cudaErrorInsufficientDriver },
+    { "t4,error=34", cudaErrorStubLibrary, cudaErrorStubLibrary },
+    { "t4,devices=0", cudaErrorNoDevice, cudaErrorNoDevice },
+    { "t4,error=100", cudaErrorNoDevice, cudaErrorNoDevice },
+    { "t4,error=46", cudaSuccess, cudaErrorDevicesUnavailable },
+    { "t4,error=802", cudaErrorSystemNotReady, cudaErrorSystemNotReady },
+    { "t4,error=803", cudaErrorSystemDriverMismatch, cudaErrorSystemDriverMismatch },
+    { "t4,error=999", cudaErrorUnknown, cudaErrorUnknown },
+  };
+  for (size_t i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_setenv ("RN_SIM_DEVICE", cases[i].device, TRUE);
+      sim_reset (NULL);
+      OK (cudaDriverGetVersion (&version));
+      OK (cudaRuntimeGetVersion (&version));
+      g_assert_cmpint (version, ==, CUDART_VERSION);
+      g_assert_cmpint (cudaGetDeviceCount (&count), ==, cases[i].count);
+      g_assert_cmpint (count, ==, cases[i].count == cudaSuccess ? 1 : 0);
+      g_assert_cmpint (cudaMalloc (&memory, 10), ==, cases[i].malloc);
+    }
+  /* Of a driver that cannot be used one never hears the last. */
+  g_setenv ("RN_SIM_DEVICE", "t4,error=34", TRUE);
+  sim_reset (NULL);
+  cudaGetDeviceCount (&count);
+  cudaGetLastError ();
+  g_assert_cmpint (cudaGetLastError (), ==, cudaErrorStubLibrary);
+
+  g_setenv ("RN_SIM_DEVICE", "h200,driver=13010,devices=2,memory=1000000", TRUE);
+  g_setenv ("RN_SIM_SCHEDULE", "random:12", TRUE);
+  g_setenv ("RN_SIM_FAIL", "2:100", TRUE);
+  sim_reset (NULL);
+  g_assert_cmpint (sim_config ()->schedule, ==, SIM_RANDOM);
+  g_assert_cmpint (sim_config ()->seed, ==, 12);
+  OK (cudaDriverGetVersion (&version));
+  g_assert_cmpint (version, ==, 13010);
+  g_assert_cmpint (cudaGetDeviceCount (&count), ==, cudaErrorNoDevice);
+  OK (cudaGetDeviceCount (&count));
+  g_assert_cmpint (count, ==, 2);
+  OK (cudaSetDevice (1));
+  g_assert_cmpint (cudaSetDevice (2), ==, cudaErrorInvalidDevice);
+  struct cudaDeviceProp properties;
+  OK (cudaGetDeviceProperties (&properties, 1));
+  g_assert_cmpstr (properties.name, ==, "NVIDIA H200");
+  g_assert_cmpint (properties.major, ==, 9);
+  g_assert_cmpuint (properties.totalGlobalMem, ==, 1000000);
+  int value;
+  OK (cudaDeviceGetAttribute (&value, cudaDevAttrMultiProcessorCount, 0));
+  g_assert_cmpint (value, ==, 132);
+  g_assert_cmpint (cudaDeviceGetAttribute (&value, (enum cudaDeviceAttr) 9999, 0), ==, cudaErrorInvalidValue);
+  g_unsetenv ("RN_SIM_DEVICE");
+  g_unsetenv ("RN_SIM_SCHEDULE");
+  g_unsetenv ("RN_SIM_FAIL");
+
+  /* A device that nothing was built for shows at the first launch. */
+  const SimConfig config = { .model = "gtx1080",
+                             .n_devices = 1,
+                             .driver_version = CUDART_VERSION,
+                             .startup_error = cudaErrorNoKernelImageForDevice };
+  sim_reset (&config);
+  cudaStream_t stream = new_stream ();
+  g_assert_cmpint (queue_add (stream, "op", device_memory (BYTES), NULL, 1), ==,
+                   cudaErrorNoKernelImageForDevice);
+  g_assert_cmpstr (cudaGetErrorName (cudaGetLastError ()), ==, "cudaErrorNoKernelImageForDevice");
+}
+
+/* A fault that nobody expects ends the program, and says what it was. */
+static void
+test_fault_ends (void)
+{
+  if (g_test_subprocess ())
+    {
+      sim_reset (NULL);
+      cudaMemsetAsync (NULL, 0, 1, NULL);
+      return;
+    }
+  g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_DEFAULT);
+  g_test_trap_assert_failed ();
+  g_test_trap_assert_stderr (
+      "*simulated CUDA device\n*simulated CUDA device: cudaMemsetAsync: the default stream*");
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/gpu/sim/runtime/contents", test_contents);
+  g_test_add_func ("/gpu/sim/runtime/dereference", test_dereference);
+  g_test_add_func ("/gpu/sim/runtime/out-of-bounds", test_out_of_bounds);
+  g_test_add_func ("/gpu/sim/runtime/undeclared", test_undeclared);
+#ifdef __SANITIZE_ADDRESS__
+  g_test_add_func ("/gpu/sim/runtime/undeclared-byte", test_undeclared_byte);
+#endif
+  g_test_add_func ("/gpu/sim/runtime/fresh", test_fresh);
+  g_test_add_func ("/gpu/sim/runtime/account", test_account);
+  g_test_add_func ("/gpu/sim/runtime/copies", test_copies);
+  g_test_add_func ("/gpu/sim/runtime/release", test_release);
+  g_test_add_func ("/gpu/sim/runtime/handles", test_handles);
+  g_test_add_func ("/gpu/sim/runtime/fail-every-call", test_fail_every_call);
+  g_test_add_func ("/gpu/sim/runtime/dead-context", test_dead_context);
+  g_test_add_func ("/gpu/sim/runtime/startup", test_startup);
+  g_test_add_func ("/gpu/sim/runtime/fault-ends", test_fault_ends);
+  return g_test_run ();
+}
