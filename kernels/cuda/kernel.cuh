@@ -58,9 +58,10 @@
    *
    * Returns: the error of the launch (or of earlier work), or cudaSuccess.
    */
-  /* clang-format off: it takes the brackets apart */
+  /* Not formatted: the brackets would be taken apart. */
+  /* clang-format off */
   #define RN_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
-    (kernel<<<(grid), (block), (shared_bytes), (stream)> > > (__VA_ARGS__), cudaGetLastError ())
+    (kernel<<<(grid), (block), (shared_bytes), (stream)>>> (__VA_ARGS__), cudaGetLastError ())
   /* clang-format on */
 
   /* RN_SHARED (float, tile, [32][33]); RN_SHARED (int, flag, ); shared variables of a block. */
