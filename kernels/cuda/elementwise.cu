@@ -5,6 +5,9 @@
 #include "kernels/cuda/launch-elementwise.h"
 #include "kernels/cuda/pack.cuh"
 
+namespace
+{
+
 template <typename T, int V>
 __global__ void
 RN_BOUNDS (RN_BLOCK) relu_fwd (int64_t n, const T *src, T *dst)
@@ -82,6 +85,8 @@ RN_BOUNDS (RN_BLOCK) swap (int64_t n, float *a, float *b)
     rn_write<W> (a + i, y);
     rn_write<W> (b + i, x);
   });
+}
+
 }
 
 /* ---- launchers: packs where all addresses allow them ---- */

@@ -12,12 +12,14 @@ CUDA_SOURCES = \
   $(CUDA_CONV_SOURCES) kernels/cuda/device-cuda.c kernels/cuda/device-cuda.h kernels/cuda/kernels.c \
   kernels/cuda/kernels.h kernels/cuda/launch-elementwise.h kernels/cuda/launch-move.h kernels/cuda/launch-optim.h \
   kernels/cuda/launch-pool.h kernels/cuda/launch-weights.h kernels/cuda/launch.h kernels/cuda/map.h \
-  kernels/cuda/module.c kernels/cuda/module.h kernels/cuda/staging.c kernels/cuda/staging.h kernels/cuda/startup.c \
+  kernels/cuda/module.c kernels/cuda/module.h kernels/cuda/ops-elementwise.c kernels/cuda/ops-move.c \
+  kernels/cuda/ops-optim.c kernels/cuda/ops-pool.c kernels/cuda/staging.c kernels/cuda/staging.h kernels/cuda/startup.c \
   kernels/cuda/startup.h
 
 # Kernels: nvcc compiles them for the module, and the C++ compiler for the simulated device (tests/gpu/local.mk).
-CUDA_KERNELS =
-CUDA_KERNEL_INCLUDES =
+CUDA_KERNELS = \
+  kernels/cuda/elementwise.cu kernels/cuda/move.cu kernels/cuda/optim.cu kernels/cuda/pool.cu kernels/cuda/weights.cu
+CUDA_KERNEL_INCLUDES = kernels/cuda/kernel.cuh kernels/cuda/pack.cuh kernels/cuda/rows.cuh kernels/cuda/workspace.h
 
 # What the module has its own copy of: it is opened by a program that shows none of its symbols.
 CUDA_SHARED_SOURCES = \

@@ -5,6 +5,9 @@
 #include "kernels/cuda/launch-move.h"
 #include "kernels/cuda/rows.cuh"
 
+namespace
+{
+
 /* ---- layout and type ---- */
 
 template <typename S, typename D, int V>
@@ -129,6 +132,8 @@ RN_BOUNDS (RN_BLOCK) upsample_bwd (RnRows coarse, RnRows fine, Axis vertical, Ax
   });
 }
 
+}
+
 /* ---- launchers ---- */
 
 template <typename S, typename D>
@@ -136,7 +141,7 @@ static cudaError_t
 launch_reorder (const RnCudaMap *map, int dst_nhwc, const S *src, D *dst, cudaStream_t stream)
 {
   const int64_t plane = (int64_t) map->h * map->w, n = plane * map->c * map->n;
-  const int images = map->n < 65535 ? map->n : 65535;
+  const unsigned images = rn_n_blocks (map->n, 1);
 
   if (!map->nhwc == !dst_nhwc || map->c == 1 || plane == 1)
     {
@@ -147,7 +152,7 @@ launch_reorder (const RnCudaMap *map, int dst_nhwc, const S *src, D *dst, cudaSt
     }
   if (map->c <= TILE / 2 && plane * map->c <= INT32_MAX)
     {
-      const dim3 grid (rn_n_blocks (plane * map->c, RN_BLOCK), (unsigned) images);
+      const dim3 grid (rn_n_blocks (plane * map->c, RN_BLOCK), images);
       const RnDivisor channels (map->c);
       if (dst_nhwc)
         return RN_LAUNCH ((interleave<S, D, true>), grid, RN_BLOCK, 0, stream, map->n, plane, channels, src,
@@ -159,7 +164,7 @@ launch_reorder (const RnCudaMap *map, int dst_nhwc, const S *src, D *dst, cudaSt
   const int64_t down = (rows + TILE - 1) / TILE, across = (columns + TILE - 1) / TILE;
   if (down * across > INT32_MAX)
     return cudaErrorInvalidValue;
-  const dim3 grid (rn_n_blocks (down * across, 1), (unsigned) images);
+  const dim3 grid (rn_n_blocks (down * across, 1), images);
   return RN_LAUNCH ((transpose<S, D>), grid, dim3 (TILE, TILE_ROWS), 0, stream, map->n, (unsigned) rows,
                     (unsigned) columns, RnDivisor (across), (unsigned) (down * across), src, dst);
 }

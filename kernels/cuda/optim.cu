@@ -6,6 +6,9 @@
 #include "kernels/cuda/launch-optim.h"
 #include "kernels/cuda/pack.cuh"
 
+namespace
+{
+
 /* Elements that a thread takes at once; of BF16 these are 8 bytes. */
 #define PACK 4
 
@@ -139,6 +142,8 @@ RN_BOUNDS (RN_BLOCK) adam (int64_t n, Adam a, const float *grad, const float *hy
       rn_write<W> (max_exp_avg_sq + i, top);
     rn_write<W> (param + i, p);
   });
+}
+
 }
 
 /* ---- launchers ---- */

@@ -5,6 +5,9 @@
 #include "kernels/cuda/launch-pool.h"
 #include "kernels/cuda/rows.cuh"
 
+namespace
+{
+
 /* Cells [first, last) of an axis. */
 struct Range
 {
@@ -44,8 +47,8 @@ RN_BOUNDS (RN_BLOCK) max_pool_fwd (RnRows src, RnRows dst, RnRowWalk walk, RnCud
   walk.for_each<V> ([=] (int image, int oy, int ox, int c) {
     const Range us = cells_of (window, 0, oy, src.h), vs = cells_of (window, 1, ox, src.w);
     const int top = oy * window.stride[0] - window.pad[0], left = ox * window.stride[1] - window.pad[1];
-    float best[V];
-    Places<V> places;
+    float best[V] = {};
+    Places<V> places = {};
     for (int u = us.first; u < us.last; u++)
       for (int v = vs.first; v < vs.last; v++)
         {
@@ -135,6 +138,8 @@ RN_BOUNDS (RN_BLOCK)
         }
     rn_write<V> (dx + src.offset (image, sy, sx, c), sum);
   });
+}
+
 }
 
 /* ---- launchers ---- */

@@ -6,6 +6,9 @@
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/workspace.h"
 
+namespace
+{
+
 /* Channels of a block's part of a row, and elements of it where the order does not change. */
 #define CHANNELS 64
 #define ELEMENTS 4096
@@ -189,6 +192,8 @@ RN_BOUNDS (RN_BLOCK) sum_parts (int64_t c, int64_t parts, const float *partials,
       if (diff != nullptr)
         diff[channel] = __fadd_rn (diff[channel], (float) sum);
     }
+}
+
 }
 
 /* ---- launchers ---- */
