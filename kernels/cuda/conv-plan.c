@@ -152,7 +152,7 @@ rn_conv_library_new_for_profile (const char *json, const RnConvOptions *options,
   if (library->device == NULL)
     {
       rn_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
-                    "cuDNN takes the profile for none of a device: %s", rn_cudnn_fault (library->cudnn));
+                    "cuDNN does not take the profile of the device: %s", rn_cudnn_fault (library->cudnn));
       return NULL;
     }
   return g_steal_pointer (&library);

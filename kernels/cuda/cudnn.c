@@ -4,12 +4,15 @@
 #include "kernels/cuda/cudnn.h"
 
 #include "runner/base/error.h"
+#include "runner/base/json.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <string.h>
 
-#define MAX_REASON 512 /* of the library's own text */
+#define MAX_REASON 512           /* of the library's own text */
+#define MAX_JSON_BYTES (1 << 20) /* of what the library is made to read */
+#define MAX_JSON_DEPTH 16
 
 struct _RnCudnn
 {
@@ -250,6 +253,25 @@ get_text (RnCudnn *cudnn, const void *descriptor, cudnnBackendAttributeName_t na
   return g_steal_pointer (&text);
 }
 
+/*
+ * An attribute that is JSON of a file. The library reads it by recursion, without a bound: text that nests
+ * too deep is kept from it.
+ */
+static void
+set_json (Making *m, cudnnBackendAttributeName_t name, const char *json)
+{
+  g_autoptr (GError) error = NULL;
+  gsize size = strlen (json);
+
+  if (size <= MAX_JSON_BYTES && rn_json_check (json, size, MAX_JSON_DEPTH, &error))
+    {
+      set (m, name, CUDNN_TYPE_CHAR, (int64_t) size, json);
+      return;
+    }
+  g_clear_pointer (&m->raw, destroy);
+  keep_fault (m->cudnn, CUDNN_STATUS_BAD_PARAM, m->what, error != NULL ? error->message : "too long");
+}
+
 /* ---- devices ---- */
 
 RnCudnnDevice *
@@ -267,7 +289,7 @@ rn_cudnn_device_new_from_json (RnCudnn *cudnn, const char *json)
 {
   Making m = make (cudnn, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, "reading the profile of a device");
 
-  set (&m, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t) strlen (json), json);
+  set_json (&m, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, json);
   return finish (&m);
 }
 
@@ -546,7 +568,7 @@ rn_cudnn_plan_new_from_json (RnCudnn *cudnn, const RnCudnnDevice *device, const 
 
   /* Without a device the library crashes. */
   set_descriptor (&m, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
-  set (&m, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t) strlen (json), json);
+  set_json (&m, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, json);
   return finish (&m);
 }
 
