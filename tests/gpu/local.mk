@@ -8,9 +8,25 @@ CUDA_TESTS =
 
 EXTRA_DIST += $(CUDA_SIM_SOURCES) tests/gpu/no-cuda.sh
 
+check_PROGRAMS += tests/gpu/test-plan-store
+tests_gpu_test_plan_store_SOURCES = tests/gpu/test-plan-store.c tests/tree.c tests/tree.h kernels/cuda/plan-store.c
+tests_gpu_test_plan_store_LDADD = $(TEST_LIBS)
+
 if HAVE_CUDA
-check_LTLIBRARIES = tests/gpu/libcuda-sim.la
-check_PROGRAMS += $(CUDA_TESTS)
+check_LTLIBRARIES = tests/gpu/libcuda-sim.la tests/gpu/libcuda-conv.la
+check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-conv-library tests/gpu/test-plans
+
+# Convolutions with the real cuDNN: it answers for devices that are not there, and needs no driver for that.
+tests_gpu_libcuda_conv_la_SOURCES = $(CUDA_CONV_SOURCES)
+tests_gpu_libcuda_conv_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_conv_library_SOURCES = tests/gpu/test-conv-library.c
+tests_gpu_test_conv_library_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_conv_library_LDFLAGS = $(AM_LDFLAGS) $(CUDA_RPATH)
+tests_gpu_test_conv_library_LDADD = tests/gpu/libcuda-conv.la $(TEST_LIBS) $(CUDA_LIBS)
+tests_gpu_test_plans_SOURCES = tests/gpu/test-plans.c tests/gpu/conv-problems.c tests/gpu/conv-problems.h
+tests_gpu_test_plans_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_plans_LDFLAGS = $(AM_LDFLAGS) $(CUDA_RPATH)
+tests_gpu_test_plans_LDADD = tests/gpu/libcuda-conv.la $(TEST_LIBS) $(CUDA_LIBS)
 
 tests_gpu_libcuda_sim_la_SOURCES = $(CUDA_SOURCES) $(CUDA_SIM_SOURCES)
 nodist_tests_gpu_libcuda_sim_la_SOURCES = $(CUDA_KERNELS:.cu=.sim.cc)
