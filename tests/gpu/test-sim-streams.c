@@ -142,6 +142,12 @@ test_elapsed (void)
   g_assert_cmpfloat (milliseconds, ==, 2.5f);
   OK (cudaEventElapsedTime (&milliseconds, events[0], events[2]));
   g_assert_cmpfloat (milliseconds, ==, 6.5f);
+  /* What the host queues after it has waited begins after that. */
+  OK (cudaEventRecord (events[0], a));
+  OK (cudaEventRecord (without, a));
+  OK (cudaDeviceSynchronize ());
+  OK (cudaEventElapsedTime (&milliseconds, events[1], events[0]));
+  g_assert_cmpfloat (milliseconds, ==, 4);
   g_assert_cmpint (cudaEventElapsedTime (&milliseconds, events[0], without), ==,
                    cudaErrorInvalidResourceHandle);
   NO_FAULT ();

@@ -103,7 +103,7 @@ static cudaError_t planned_error, last_error, sticky_error;
 static bool has_failed;
 
 static bool expects_faults;
-static bool has_fault;
+static unsigned long n_faults;
 static char first_fault[1024];
 
 /* ---- configuration ---- */
@@ -186,7 +186,8 @@ start (const SimConfig *given)
   has_failed = false;
   n_calls = n_until_failure = 0;
   last_error = sticky_error = cudaSuccess;
-  has_fault = expects_faults = false;
+  n_faults = 0;
+  expects_faults = false;
 
   SimConfig next = { .model = "t4", .n_devices = 1, .driver_version = CUDART_VERSION };
   const char *device = g_getenv ("RN_SIM_DEVICE"), *schedule = g_getenv ("RN_SIM_SCHEDULE"),
@@ -392,9 +393,8 @@ sim_fault (const char *format, ...)
   fputc ('\n', stderr);
   if (!expects_faults)
     abort ();
-  if (!has_fault)
+  if (n_faults++ == 0)
     memcpy (first_fault, text, sizeof text);
-  has_fault = true;
 }
 
 void
@@ -408,7 +408,13 @@ sim_expect_faults (bool expect)
 const char *
 sim_first_fault (void)
 {
-  return has_fault ? first_fault : NULL;
+  return n_faults > 0 ? first_fault : NULL;
+}
+
+unsigned long
+sim_n_faults (void)
+{
+  return n_faults;
 }
 
 unsigned long

@@ -113,6 +113,7 @@ extern "C"
   void sim_expect_faults (bool expect);
   /* The first that was kept, or NULL; forgotten by sim_reset. */
   const char *sim_first_fault (void);
+  unsigned long sim_n_faults (void); /* since sim_reset */
 
   /* Bytes of device memory: now, and the most since sim_reset; number of allocations since sim_reset. */
   size_t sim_bytes (void);
