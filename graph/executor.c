@@ -68,6 +68,40 @@ check_arenas (const RnPlan *plan, const RnArenas *arenas, GError **error)
   return TRUE;
 }
 
+/* Lets kernels try what they can choose from, where they will run. */
+static gboolean
+measure_ops (RnExecutor *executor, GError **error)
+{
+  RnPlan *plan = executor->plan;
+  RnDevice *device = plan->device;
+  RnStatus status = RN_STATUS_OK;
+  gboolean any = FALSE;
+
+  for (int i = 0; i < (int) plan->graph->ops->len && !plan->measured; i++)
+    {
+      RnPrepared *prepared = &plan->prepared[i];
+      if (prepared->kernel->measure == NULL)
+        continue;
+      any = TRUE;
+      status = prepared->kernel->measure (device, &plan->calls[i], prepared, executor->in + i * RN_OP_MAX_IN,
+                                          executor->out + i * RN_OP_MAX_OUT, executor->workspace[i]);
+      if (status == RN_STATUS_OK)
+        continue;
+      g_autofree char *text = rn_op_describe (&plan->calls[i]);
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s: measuring %s in %s failed: %s",
+                   rn_graph_op (plan->graph, i)->scope, text, prepared->kernel->name,
+                   rn_device_fault (device, status));
+      return FALSE;
+    }
+  plan->measured = TRUE;
+  if (any && device->vtbl->keep_choices != NULL)
+    status = device->vtbl->keep_choices (device);
+  if (status == RN_STATUS_OK)
+    return TRUE;
+  g_set_error_literal (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, rn_device_fault (device, status));
+  return FALSE;
+}
+
 RnExecutor *
 rn_executor_new (RnPlan *plan, void *arena, gsize arena_bytes, GError **error)
 {
@@ -104,6 +138,8 @@ rn_executor_new_in (RnPlan *plan, const RnArenas *arenas, GError **error)
         executor->workspace[i] =
             (guint8 *) executor->arenas.memory[RN_SPACE_DEVICE] + plan->buffers[plan->workspace_of[i]].offset;
     }
+  if (!measure_ops (executor, error))
+    g_clear_pointer (&executor, rn_executor_free);
   return executor;
 }
 

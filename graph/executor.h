@@ -18,7 +18,7 @@ typedef struct
 } RnArenas;
 
 /* @arenas: of at least plan->arena_bytes and plan->host_arena_bytes; copied, the memory is lent. Finalizes
- * the plan. */
+ * the plan; what lies in the arenas is lost. */
 RnExecutor *rn_executor_new_in (RnPlan *plan, const RnArenas *arenas, GError **error);
 /* The same for a plan that has nothing in host memory. */
 RnExecutor *rn_executor_new (RnPlan *plan, void *arena, gsize arena_bytes, GError **error);

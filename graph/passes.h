@@ -19,7 +19,7 @@ typedef struct
   gboolean fold_frozen_bn; /* every batch norm on running statistics that follows a convolution */
   gboolean must_fold;      /* while training, to fold none is a fault of RN_OPTION_FOLD */
   gboolean inplace; /* outputs may take the storage of an input that nobody reads later; for the planner */
-  int64_t cblk;     /* channel block of activations; the device's wish */
+  int64_t cblk;     /* channel block of activations, or RN_CBLK_ALL; the device's wish */
   const char *const *keep; /* (nullable) modules, NULL-ended, lent: for rn_pass_keep, while training */
   RnAmpOptions amp;
   /* While training: */
@@ -78,7 +78,8 @@ int *rn_depth_first_order (const RnGraph *graph, int *turn);
 void rn_pass_update (RnGraph *graph, const RnUpdateSpec *spec);
 /* Values that are idle for long go to host memory and come back. */
 void rn_pass_offload (RnGraph *graph, const RnOffloadOptions *options);
-/* Sets cblk of all activations and gradients of rank 4 (inputs stay NCHW). */
+/* Sets cblk of all activations and gradients of rank 4; inputs stay NCHW. With RN_CBLK_ALL they are reordered,
+ * once, in front of what reads them. */
 void rn_pass_layout (RnGraph *graph, int64_t cblk);
 
 /* Codes are RnMemoryOption: the option that does not fit the model, or that has no effect on it. */

@@ -48,9 +48,9 @@ typedef struct
   gsize workspace_bytes;  /* largest workspace of one op */
   int peak_op;            /* an op at which live_bound_bytes is reached */
   gsize host_arena_bytes, host_live_bound_bytes; /* the same of the host's arena */
-  gint64 macs; /* convolution multiply-adds of the forward ops, for the whole batch */
-  gboolean finalized;
-  RnOpMeasure *measures; /* [ops] by the last checked run (executor.h); NULL: there was none */
+  gint64 macs;                  /* convolution multiply-adds of the forward ops, for the whole batch */
+  gboolean finalized, measured; /* done once */
+  RnOpMeasure *measures;        /* [ops] by the last checked run (executor.h); NULL: there was none */
 } RnPlan;
 
 /*

@@ -46,6 +46,13 @@ struct _RnKernel
   /* Creates what is expensive (compiled code). Called once before the first run; may be NULL. */
   RnStatus (*finalize) (RnDevice *device, const RnOpCall *call, RnPrepared *prepared);
   /*
+   * Tries what there is to choose from, at the addresses of run (). Called once, behind finalize, while
+   * nothing that lies in an arena is needed: what it does to inputs, outputs and workspace there does not
+   * matter; parameters and what belongs to them stay as they are. May be NULL.
+   */
+  RnStatus (*measure) (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const void *const *in,
+                       void *const *out, void *workspace);
+  /*
    * in[], out[] are indexed by slot, NULL where absent; an output may be the same address as an input that
    * rn_op_alias_mask allows. Padding channels of outputs are written as zero.
    */
@@ -97,6 +104,8 @@ typedef struct
    */
   void (*begin_op) (RnDevice *device, const char *scope, const RnOpCall *call, const void *const *in,
                     void *const *out, void *workspace, gsize workspace_bytes);
+  /* (optional) The kernels of a plan have measured; what they chose is kept for a run that goes on. */
+  RnStatus (*keep_choices) (RnDevice *device);
   /* (optional) That op has been queued: in a mode for finding faults, waits for it. */
   RnStatus (*end_op) (RnDevice *device);
   /* (optional) What the last failure was, in words, or NULL. Lent. */

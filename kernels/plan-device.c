@@ -3,7 +3,7 @@
 
 #include "kernels/plan-device.h"
 
-#include "kernels/cuda/workspace.h"
+#include "kernels/cuda/conv-workspace.h"
 
 static RnStatus
 no_alloc (RnDevice *device, gsize bytes, void **memory)
@@ -62,6 +62,16 @@ norm_bytes (const RnTensorDesc *map, gboolean reduces)
               rn_cuda_norm_workspace (map->dims[0], map->dims[1], cells, TRUE, reduces));
 }
 
+/* What the engine may take, and what stands beside it, in the layout that needs more. */
+static gsize
+conv_bytes (const RnDevice *device, const RnOpCall *call)
+{
+  if (device->workspace_limit > 0)
+    return device->workspace_limit;
+  return RN_PLAN_DEVICE_WORKSPACE + RN_CUDA_CONV_SLACK
+         + MAX (rn_cuda_conv_workspace (call, FALSE).bytes, rn_cuda_conv_workspace (call, TRUE).bytes);
+}
+
 static gsize
 topk_bytes (const RnTensorDesc *logits, const RnTopkArgs *args)
 {
@@ -79,8 +89,7 @@ describe (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const ch
     case RN_OP_CONV2D_FWD:
     case RN_OP_CONV2D_BWD_DATA:
     case RN_OP_CONV2D_BWD_WEIGHTS:
-      prepared->workspace_bytes =
-          device->workspace_limit > 0 ? device->workspace_limit : RN_PLAN_DEVICE_WORKSPACE;
+      prepared->workspace_bytes = conv_bytes (device, call);
       break;
     case RN_OP_BATCH_NORM_FWD:
       prepared->workspace_bytes = norm_bytes (&call->in[RN_NORM_SRC], call->args.norm.training);

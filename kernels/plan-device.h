@@ -6,15 +6,16 @@
 
 G_BEGIN_DECLS
 
-/* What a convolution may take where workspace_limit is 0. */
+/* What the engine of a convolution may take where workspace_limit is 0. */
 #define RN_PLAN_DEVICE_WORKSPACE ((gsize) 64 << 20)
 
 /*
  * rn_device_new_plan_cuda:
  *
  * A CUDA device as plans see it: values without channel blocks, and for every convolution a workspace of
- * exactly workspace_limit, since only the library on a real device knows what it takes. So a plan's total is
- * an upper bound. No memory can be had from it, and none of its kernels runs.
+ * exactly workspace_limit (or what an engine may take, and the weights as it reads them), since only the
+ * library on a real device knows what it takes. So a plan's total is an upper bound. No memory can be had
+ * from it, and none of its kernels runs.
  */
 RnDevice *rn_device_new_plan_cuda (void);
 

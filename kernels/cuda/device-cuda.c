@@ -75,6 +75,18 @@ rn_cuda_check (RnDevice *device, cudaError_t error, const char *what)
   return error == cudaErrorMemoryAllocation ? RN_STATUS_MEMORY : RN_STATUS_DEVICE;
 }
 
+RnStatus
+rn_cuda_check_conv (RnDevice *device, RnStatus status)
+{
+  RnCudaDevice *cuda = (RnCudaDevice *) device;
+
+  if (status == RN_STATUS_OK || cuda->is_dead)
+    return status;
+  g_free (cuda->fault);
+  cuda->fault = g_strdup (rn_conv_library_fault (cuda->conv));
+  return status;
+}
+
 static const char *
 cuda_fault (RnDevice *device)
 {
@@ -253,6 +265,12 @@ cuda_begin_op (RnDevice *device, const char *scope, const RnOpCall *call, const 
 }
 
 static RnStatus
+cuda_keep_choices (RnDevice *device)
+{
+  return rn_cuda_check_conv (device, rn_conv_library_save (((RnCudaDevice *) device)->conv));
+}
+
+static RnStatus
 cuda_end_op (RnDevice *device)
 {
   RnCudaDevice *cuda = (RnCudaDevice *) device;
@@ -305,6 +323,7 @@ static const RnDeviceVtbl cuda_vtbl = {
   .wait = cuda_wait,
   .begin_op = cuda_begin_op,
   .end_op = cuda_end_op,
+  .keep_choices = cuda_keep_choices,
   .fault = cuda_fault,
   .memory_info = cuda_memory_info,
   .destroy = cuda_destroy,

@@ -58,6 +58,9 @@ RnDevice *rn_cuda_device_new (const RnCudaOptions *options, GError **error);
  * kept: "cudaErrorIllegalAddress (700) in WHAT". Every call of the runtime goes through it. */
 RnStatus rn_cuda_check (RnDevice *device, cudaError_t error, const char *what);
 
+/* @status, with the text of the convolutions' library kept as the fault. */
+RnStatus rn_cuda_check_conv (RnDevice *device, RnStatus status);
+
 /* All kernels of the device, NULL-ended, by priority. */
 const RnKernel *const *rn_cuda_kernels (void);
 

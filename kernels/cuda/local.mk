@@ -12,7 +12,7 @@ CUDA_SOURCES = \
   $(CUDA_CONV_SOURCES) kernels/cuda/device-cuda.c kernels/cuda/device-cuda.h kernels/cuda/kernels.c \
   kernels/cuda/kernels.h kernels/cuda/launch-elementwise.h kernels/cuda/launch-move.h kernels/cuda/launch-optim.h \
   kernels/cuda/launch-pool.h kernels/cuda/launch-weights.h kernels/cuda/launch.h kernels/cuda/map.h \
-  kernels/cuda/module.c kernels/cuda/module.h kernels/cuda/ops-elementwise.c kernels/cuda/ops-move.c \
+  kernels/cuda/module.c kernels/cuda/module.h kernels/cuda/conv-workspace.h kernels/cuda/ops-conv.c kernels/cuda/ops-elementwise.c kernels/cuda/ops-move.c \
   kernels/cuda/ops-optim.c kernels/cuda/ops-pool.c kernels/cuda/staging.c kernels/cuda/staging.h kernels/cuda/startup.c \
   kernels/cuda/startup.h
 

@@ -204,7 +204,7 @@ test_call_cache_below_limit (void)
   g_autoptr (RnDevice) card = rn_device_new_plan_cuda ();
   card->calls = other;
   g_assert_true (rn_device_prepare (card, &call, &prepared, &error));
-  g_assert_cmpuint (prepared.workspace_bytes, ==, RN_PLAN_DEVICE_WORKSPACE);
+  g_assert_cmpuint (prepared.workspace_bytes, >, RN_PLAN_DEVICE_WORKSPACE); /* an engine's, and its weights */
   card->workspace_limit = 2 * RN_PLAN_DEVICE_WORKSPACE;
   g_assert_true (rn_device_prepare (card, &call, &prepared, &error));
   g_assert_cmpuint (prepared.workspace_bytes, ==, 2 * RN_PLAN_DEVICE_WORKSPACE);

@@ -1,0 +1,93 @@
+/* test-layout.c: a training step in NHWC gives the bits of the one in NCHW, and pixels are reordered once. */
+#include "config.h"
+
+#include "tests/graph/planned-step.h"
+
+#include <string.h>
+
+typedef struct
+{
+  const char *name;
+  PlannedNet net;
+  NetOptions net_options;
+  RnPassOptions passes;
+} Case;
+
+#define HALF .amp = { .level = RN_AMP_O1, .dtype = RN_F16 }
+
+static const Case cases[] = {
+  { "residual", net_residual, { 0 }, { .fold_frozen_bn = TRUE } },
+  { "frozen stem", net_residual, { .frozen_stem = TRUE }, { .fold_frozen_bn = TRUE, .inplace = TRUE } },
+  { "pyramid", net_pyramid, { .bn_training = TRUE }, { .inplace = TRUE } },
+  { "half", net_residual, { .bn_training = TRUE }, { .inplace = TRUE, HALF } },
+  { "offload",
+    net_residual,
+    { 0 },
+    { .fold_frozen_bn = TRUE, .inplace = TRUE, .offload = { .form = RN_OFFLOAD_IDLE, .idle = 4 } } },
+};
+
+static GArray *
+run_step (RnDevice *device, const Case *c, int64_t cblk, int *n_reorders)
+{
+  g_auto (PlannedStep) step = { 0 };
+  RnPassOptions passes = c->passes;
+
+  passes.cblk = cblk;
+  planned_step_init (&step, device, c->net, &c->net_options, &passes, 0);
+  const RnGraph *graph = step.plan->graph;
+  RnValueId image = rn_graph_find_value (graph, "image");
+  g_assert_cmpint (rn_graph_value (graph, image)->desc.cblk, ==, 1);
+  *n_reorders = 0;
+  for (int i = 0; i < (int) graph->ops->len; i++)
+    {
+      const RnGraphOp *op = rn_graph_op (graph, i);
+      if (op->op == RN_OP_REORDER
+          && rn_graph_value (graph, op->in[0])->desc.cblk != rn_graph_value (graph, op->out[0])->desc.cblk)
+        {
+          g_assert_cmpint (op->in[0], ==, image);
+          g_assert_cmpint (op->phase, ==, RN_PHASE_FORWARD);
+          ++*n_reorders;
+        }
+      for (int s = 0; s < RN_OP_MAX_OUT; s++)
+        {
+          const RnValue *value = op->out[s] != RN_NO_VALUE ? rn_graph_value (graph, op->out[s]) : NULL;
+          if (value != NULL && value->desc.rank == 4 && value->param < 0)
+            g_assert_cmpint (value->desc.cblk, ==, cblk == RN_CBLK_ALL ? value->desc.dims[1] : cblk);
+        }
+    }
+  planned_step_forward (&step);
+  planned_step_backward (&step);
+  GArray *results = planned_step_losses (&step);
+  for (int i = 0; i < rn_param_set_size (step.params); i++)
+    if (rn_param_set_grad (step.params, i) != NULL)
+      g_array_append_vals (results, rn_param_set_grad (step.params, i),
+                           (guint) rn_desc_elements (&rn_param_set_get (step.params, i)->desc));
+  return results;
+}
+
+/* The reference takes every layout, and sums in the order of channels. */
+static void
+test_nhwc (gconstpointer data)
+{
+  g_autoptr (RnDevice) device = rn_device_new_ref ();
+  int n_nchw, n_nhwc;
+  g_autoptr (GArray) nchw = run_step (device, data, 1, &n_nchw);
+  g_autoptr (GArray) nhwc = run_step (device, data, RN_CBLK_ALL, &n_nhwc);
+
+  g_assert_cmpint (n_nchw, ==, 0);
+  g_assert_cmpint (n_nhwc, ==, 1);
+  g_assert_cmpuint (nchw->len, ==, nhwc->len);
+  g_assert_cmpint (memcmp (nchw->data, nhwc->data, nchw->len * sizeof (float)), ==, 0);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autofree char *path = g_strdup_printf ("/layout/%s", cases[i].name);
+      g_test_add_data_func (path, &cases[i], test_nhwc);
+    }
+  return g_test_run ();
+}
