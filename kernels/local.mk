@@ -4,6 +4,15 @@ librunner_internal_la_SOURCES += \
   kernels/plan-device.h kernels/plan-device.c kernels/cuda/workspace.h \
   kernels/half.h kernels/half.c kernels/host-memory.h kernels/host-memory.c kernels/topk-key.h
 
+# The CUDA device is a module; the program only knows where it is.
+librunner_internal_la_SOURCES += kernels/cuda-module.c kernels/cuda-module.h kernels/cuda/module.h
+nodist_librunner_internal_la_SOURCES = kernels/module-dir.h
+CLEANFILES += kernels/module-dir.h
+kernels/module-dir.h: Makefile
+	$(AM_V_GEN)$(MKDIR_P) kernels && echo '#define RN_MODULE_DIR "$(pkglibdir)"' > $@.tmp \
+	  && { cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@; }
+kernels/cuda-module.lo: kernels/module-dir.h
+
 # Plain C, the oracle.
 librunner_internal_la_SOURCES += \
   kernels/ref/conv.c kernels/ref/elementwise.c kernels/ref/ema.c kernels/ref/grad-stats.c kernels/ref/losses.c kernels/ref/move.c kernels/ref/norm.c \

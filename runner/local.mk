@@ -7,7 +7,7 @@ pkgconfig_DATA = runner/runner-1.pc
 plugindir = $(libdir)/runner-1/plugins
 
 # Where the installed program looks for plugins, and where authors find the .pc file.
-nodist_librunner_internal_la_SOURCES = runner/install-dirs.h
+nodist_librunner_internal_la_SOURCES += runner/install-dirs.h
 CLEANFILES += runner/install-dirs.h
 runner/install-dirs.h: Makefile
 	$(AM_V_GEN)$(MKDIR_P) runner && { echo '#define RN_PLUGIN_DIR "$(plugindir)"'; \

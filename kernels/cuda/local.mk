@@ -23,7 +23,8 @@ CUDA_KERNEL_INCLUDES = kernels/cuda/kernel.cuh kernels/cuda/pack.cuh kernels/cud
 
 # What the module has its own copy of: it is opened by a program that shows none of its symbols.
 CUDA_SHARED_SOURCES = \
-  kernels/device.h kernels/half.h kernels/half.c kernels/ops.def kernels/op.h kernels/op.c kernels/op-check.c \
+  kernels/call-cache.h kernels/call-cache.c kernels/device.h kernels/device.c kernels/half.h kernels/half.c \
+  kernels/ops.def kernels/op.h kernels/op.c kernels/op-check.c kernels/op-cost.c \
   runner/base/atomic-file.h runner/base/atomic-file.c runner/base/error.h runner/base/error.c \
   runner/base/folder.h runner/base/folder.c runner/base/json.h runner/base/json.c \
   runner/base/open-file.h runner/base/open-file.c
@@ -48,7 +49,7 @@ runner_cuda_1_la_SOURCES = $(CUDA_SOURCES) $(CUDA_KERNELS) $(CUDA_KERNEL_INCLUDE
 runner_cuda_1_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS) -DRN_CUDA_ARCH='"$(CUDA_ARCH)"'
 runner_cuda_1_la_LIBADD = kernels/libcuda-shared.la $(CUDA_LIBS) $(RN_LIBS)
 runner_cuda_1_la_DEPENDENCIES = kernels/libcuda-shared.la $(srcdir)/kernels/cuda/module.map
-runner_cuda_1_la_LDFLAGS = $(AM_LDFLAGS) -rpath $(libdir)/runner-1 -module -avoid-version -shared $(CUDA_RPATH) \
+runner_cuda_1_la_LDFLAGS = $(AM_LDFLAGS) -rpath $(pkglibdir) -module -avoid-version -shared $(CUDA_RPATH) \
   -Wl,--version-script=$(srcdir)/kernels/cuda/module.map
 if !SANITIZERS
 runner_cuda_1_la_LDFLAGS += -Wl,-z,defs
