@@ -28,6 +28,7 @@ const char build_a100[] =
     "\"l2CacheSize\":41943040,\"deviceVer\":800,\"deviceName\":\"NVIDIA A100-SXM4-40GB\"}";
 
 cudnnStatus_t build_status;
+int build_skip = -1;
 static GPtrArray *made;
 
 static void
@@ -42,6 +43,7 @@ build_begin (void)
   g_assert_null (made);
   made = g_ptr_array_new_with_free_func (destroy);
   build_status = CUDNN_STATUS_SUCCESS;
+  build_skip = -1;
 }
 
 void
@@ -71,6 +73,8 @@ build_new (cudnnBackendDescriptorType_t kind)
 cudnnStatus_t
 build_set (Descriptor d, int name, cudnnBackendAttributeType_t type, int64_t n, const void *values)
 {
+  if (name == build_skip)
+    return CUDNN_STATUS_SUCCESS;
   return keep (cudnnBackendSetAttribute (d, (cudnnBackendAttributeName_t) name, type, n, values));
 }
 

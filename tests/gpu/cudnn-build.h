@@ -15,6 +15,9 @@ typedef cudnnBackendDescriptor_t Descriptor;
 /* Of the last call of a builder that was not a success; 0 after build_begin. */
 extern cudnnStatus_t build_status;
 
+/* An attribute that builders leave out; -1: none, as after build_begin. */
+extern int build_skip;
+
 /* Descriptors that are made from here on are destroyed by build_end. */
 void build_begin (void);
 void build_end (void);

@@ -449,6 +449,6 @@ sim_conv_run (const SimConv *conv, SimChoice choice, const SimConvPointers *poin
 double
 sim_conv_work (const SimConv *conv)
 {
-  return (double) conv->y.dims[0] * conv->y.dims[2] * conv->y.dims[3] * conv->w.dims[0] * conv->w.dims[1]
-         * conv->w.dims[2] * conv->w.dims[3];
+  const int64_t *y = conv->y.dims, *w = conv->w.dims;
+  return (double) (y[0] * y[2] * y[3]) * (double) (w[0] * w[1] * w[2] * w[3]);
 }

@@ -18,6 +18,8 @@ enum
   READ = 1 << 3,    /* can be read when finalized; else 3000 */
   NO_SET = 1 << 4,  /* @wrong says what comes of it */
   NULL_IS_UNSET = 1 << 5,
+  MORE_3000 = 1 << 6, /* more than one value, which is 2000 elsewhere */
+  NONE_3000 = 1 << 7, /* no value, likewise */
 };
 
 #define ANY_OP (-1) /* for @target */
@@ -61,24 +63,27 @@ static const Attribute attributes[] = {
   { B (POINTWISE), A (POINTWISE_RELU_UPPER_CLIP), T (FLOAT), 2000, DOUBLES, 0 },
   { B (POINTWISE), A (POINTWISE_RELU_LOWER_CLIP_SLOPE), T (FLOAT), 2000, DOUBLES, 0 },
 
-  { B (OPERATION_CONVOLUTION_FORWARD), FWD (X), DESC, 2000, READ, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_FORWARD), FWD (W), DESC, 2000, READ, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_FORWARD), FWD (Y), DESC, 2000, READ, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_FORWARD), FWD (CONV_DESC), DESC, 2000, READ, B (CONVOLUTION) },
+  { B (OPERATION_CONVOLUTION_FORWARD), FWD (X), DESC, 2000, READ | MORE_3000, B (TENSOR) },
+  { B (OPERATION_CONVOLUTION_FORWARD), FWD (W), DESC, 2000, READ | MORE_3000, B (TENSOR) },
+  { B (OPERATION_CONVOLUTION_FORWARD), FWD (Y), DESC, 2000, READ | MORE_3000, B (TENSOR) },
+  { B (OPERATION_CONVOLUTION_FORWARD), FWD (CONV_DESC), DESC, 2000, READ | MORE_3000, B (CONVOLUTION) },
   { B (OPERATION_CONVOLUTION_FORWARD), FWD (ALPHA), T (FLOAT), 2000, READ | DOUBLES, 0 },
   { B (OPERATION_CONVOLUTION_FORWARD), FWD (BETA), T (FLOAT), 2000, READ | DOUBLES, 0 },
 
-  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (DX), DESC, 2000, READ, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (W), DESC, 2000, READ, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (DY), DESC, 2000, READ, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (CONV_DESC), DESC, 2000, READ, B (CONVOLUTION) },
+  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (DX), DESC, 2000, READ | MORE_3000, B (TENSOR) },
+  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (W), DESC, 2000, READ | MORE_3000, B (TENSOR) },
+  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (DY), DESC, 2000, READ | MORE_3000, B (TENSOR) },
+  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (CONV_DESC), DESC, 2000, READ | MORE_3000,
+    B (CONVOLUTION) },
   { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (ALPHA), T (FLOAT), 3000, READ | DOUBLES, 0 },
   { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (BETA), T (FLOAT), 3000, READ | DOUBLES, 0 },
 
-  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (X), DESC, 2010, READ, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (DW), DESC, 2000, READ, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (DY), DESC, 2000, READ, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (CONV_DESC), DESC, 2000, READ, B (CONVOLUTION) },
+  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (X), DESC, 2010, READ | MORE_3000 | NONE_3000,
+    B (TENSOR) },
+  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (DW), DESC, 2000, READ | MORE_3000, B (TENSOR) },
+  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (DY), DESC, 2000, READ | MORE_3000, B (TENSOR) },
+  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (CONV_DESC), DESC, 2000, READ | MORE_3000,
+    B (CONVOLUTION) },
   { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (ALPHA), T (FLOAT), 2000, READ | DOUBLES, 0 },
   { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (BETA), T (FLOAT), 2000, READ | DOUBLES, 0 },
 
@@ -94,20 +99,20 @@ static const Attribute attributes[] = {
 
   { B (ENGINEHEUR), A (ENGINEHEUR_OPERATION_GRAPH), DESC, 2010, READ, B (OPERATIONGRAPH) },
   { B (ENGINEHEUR), A (ENGINEHEUR_MODE), T (HEUR_MODE), 2010, READ, 0 },
-  { B (ENGINEHEUR), A (ENGINEHEUR_DEVICEPROP), DESC, 2010, READ, B (DEVICEPROP) },
+  { B (ENGINEHEUR), A (ENGINEHEUR_DEVICEPROP), DESC, 2010, READ | MORE_3000 | NONE_3000, B (DEVICEPROP) },
   { B (ENGINEHEUR), A (ENGINEHEUR_RESULTS), DESC, 2000, NO_SET, 0 },
 
-  { B (ENGINE), A (ENGINE_OPERATION_GRAPH), DESC, 2010, READ, B (OPERATIONGRAPH) },
-  { B (ENGINE), A (ENGINE_DEVICEPROP), DESC, 2010, READ, B (DEVICEPROP) },
+  { B (ENGINE), A (ENGINE_OPERATION_GRAPH), DESC, 2010, READ | MORE_3000 | NONE_3000, B (OPERATIONGRAPH) },
+  { B (ENGINE), A (ENGINE_DEVICEPROP), DESC, 2010, READ | MORE_3000 | NONE_3000, B (DEVICEPROP) },
   { B (ENGINE), A (ENGINE_GLOBAL_INDEX), T (INT64), 2000, 0, 0 },
   { B (ENGINE), A (ENGINE_NUMERICAL_NOTE), T (NUMERICAL_NOTE), 3000, NO_SET, 0 },
   { B (ENGINE), A (ENGINE_BEHAVIOR_NOTE), T (BEHAVIOR_NOTE), 3000, NO_SET, 0 },
 
-  { B (ENGINECFG), A (ENGINECFG_ENGINE), DESC, 2010, 0, B (ENGINE) },
+  { B (ENGINECFG), A (ENGINECFG_ENGINE), DESC, 2010, MORE_3000 | NONE_3000, B (ENGINE) },
   { B (ENGINECFG), A (ENGINECFG_WORKSPACE_SIZE), T (INT64), 3000, NO_SET, 0 },
 
-  { B (EXECUTION_PLAN), A (EXECUTION_PLAN_ENGINE_CONFIG), DESC, 2010, 0, B (ENGINECFG) },
-  { B (EXECUTION_PLAN), A (EXECUTION_PLAN_DEVICEPROP), DESC, 2010, 0, B (DEVICEPROP) },
+  { B (EXECUTION_PLAN), A (EXECUTION_PLAN_ENGINE_CONFIG), DESC, 2010, MORE_3000 | NONE_3000, B (ENGINECFG) },
+  { B (EXECUTION_PLAN), A (EXECUTION_PLAN_DEVICEPROP), DESC, 2010, MORE_3000 | NONE_3000, B (DEVICEPROP) },
   { B (EXECUTION_PLAN), A (EXECUTION_PLAN_WORKSPACE_SIZE), T (INT64), 3000, NO_SET, 0 },
   { B (EXECUTION_PLAN), A (EXECUTION_PLAN_JSON_REPRESENTATION), T (CHAR), 0, MANY | ANY, 0 },
 
@@ -356,20 +361,18 @@ sim_set (SimDescriptor *d, cudnnBackendAttributeName_t name, cudnnBackendAttribu
     return sim_refuse (2000, "the descriptor is finalized");
   if (a == NULL)
     return sim_refuse (2000, "%s has no attribute %d", sim_kind_name (d->kind), name);
+  if (values == NULL)
+    return sim_refuse (2000, "nullptr == arrayOfElements");
   if (a->flags & NO_SET)
     return sim_refuse (a->wrong, "attribute %d is read only", name);
   if ((int) type != a->type && !(a->flags & ANY) && !(a->flags & DOUBLES && type == CUDNN_TYPE_DOUBLE))
     return sim_refuse (a->wrong, "attribute %d has another type", name);
-  if (values == NULL)
-    return sim_refuse (2000, "nullptr == arrayOfElements");
   if (a->flags & ANY && n < 0)
     return sim_refuse (4003, "a text of negative length");
-  if (n < (a->flags & ANY ? 0 : 1))
-    return sim_refuse (2000, "elementCount < 1");
+  if (n < 1 && !(a->flags & ANY) && a->target != ANY_OP)
+    return sim_refuse (a->flags & NONE_3000 ? 3000 : 2000, "elementCount < 1");
   if (n > 1 && !(a->flags & MANY))
-    /* The ops of convolutions forward have another status for this than all others. */
-    return sim_refuse (a->type == DESC && a->kind == B (OPERATION_CONVOLUTION_FORWARD) ? 3000 : 2000,
-                       "elementCount != 1");
+    return sim_refuse (a->flags & MORE_3000 ? 3000 : 2000, "elementCount != 1");
   if (a->type == DESC)
     {
       SimDescriptor *const *given = values;
@@ -532,7 +535,7 @@ get (SimDescriptor *d, cudnnBackendAttributeName_t name, cudnnBackendAttributeTy
   const Attribute *a = find_attribute (d->kind, name);
 
   if (!d->is_finalized)
-    return sim_refuse (d->kind == B (ENGINECFG) ? 2000 : 1001, "the descriptor is not finalized");
+    return sim_refuse (1001, "the descriptor is not finalized");
   if (a == NULL)
     return sim_refuse (2000, "%s has no attribute %d", sim_kind_name (d->kind), (int) name);
   if (!(a->flags & READ) || a->type == DESC)

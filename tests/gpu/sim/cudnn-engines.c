@@ -108,8 +108,8 @@ sim_engine_n_knobs (const SimEngine *engine)
 gsize
 sim_choice_workspace (SimChoice choice, const SimConv *c)
 {
-  double weights = 4.0 * c->w.dims[0] * c->w.dims[1] * c->w.dims[2] * c->w.dims[3];
-  gsize bytes = (gsize) (weights * choice.engine->workspace * (choice.knob + 1)) + choice.engine->extra_bytes;
+  gsize weights = (gsize) (c->w.dims[0] * c->w.dims[1] * c->w.dims[2] * c->w.dims[3]) * sizeof (float);
+  gsize bytes = weights * choice.engine->workspace * (gsize) (choice.knob + 1) + choice.engine->extra_bytes;
   return (bytes + 255) / 256 * 256;
 }
 

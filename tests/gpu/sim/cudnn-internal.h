@@ -100,7 +100,7 @@ typedef struct
   } order;
   gboolean rounds_sums, drops_terms, writes_nan, cannot_run;
   gboolean any_alignment;
-  double workspace;  /* times the weights in F32 */
+  gsize workspace;   /* times the weights in F32 */
   gsize extra_bytes; /* and so many more */
   double speed;      /* 1e9 multiplications per reported millisecond */
 } SimEngine;

@@ -8,6 +8,7 @@
 #include "tests/gpu/sim/internal.h"
 
 #include <json-glib/json-glib.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define SCHEMA 4
@@ -380,7 +381,7 @@ read_tensor (Reading *r, JsonObject *object)
       refuse (r, "a tensor is damaged");
       return;
     }
-  guint8 flag = json_node_get_boolean (is_virtual);
+  bool flag = json_node_get_boolean (is_virtual);
   STEP (r, sim_set (d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id));
   STEP (r, sim_set (d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type));
   STEP (r, sim_set (d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, n_dims, dims));
