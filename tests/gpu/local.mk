@@ -1,10 +1,13 @@
 # The simulated device, for tests only: the sources of the module, its kernels compiled as C++, and the entry points
 # of the CUDA runtime and of cuDNN that they call.
 CUDA_SIM_SOURCES = tests/gpu/sim/sim.h tests/gpu/sim/internal.h tests/gpu/sim/config.c tests/gpu/sim/events.c \
-  tests/gpu/sim/memory.c tests/gpu/sim/ranges.c tests/gpu/sim/runtime.c tests/gpu/sim/streams.c
+  tests/gpu/sim/memory.c tests/gpu/sim/ranges.c tests/gpu/sim/runtime.c tests/gpu/sim/streams.c \
+  tests/gpu/sim/sim-cudnn.h tests/gpu/sim/cudnn-internal.h tests/gpu/sim/cudnn-compute.c \
+  tests/gpu/sim/cudnn-descriptors.c tests/gpu/sim/cudnn-engines.c tests/gpu/sim/cudnn-execute.c \
+  tests/gpu/sim/cudnn-graph.c tests/gpu/sim/cudnn-plans.c
 
 # Tests of the device, on the simulation or with the real library and no GPU.
-CUDA_TESTS =
+CUDA_TESTS = tests/gpu/test-sim-failures tests/gpu/test-sim-runtime tests/gpu/test-sim-streams
 
 EXTRA_DIST += $(CUDA_SIM_SOURCES) tests/gpu/no-cuda.sh
 
@@ -14,7 +17,8 @@ tests_gpu_test_plan_store_LDADD = $(TEST_LIBS)
 
 if HAVE_CUDA
 check_LTLIBRARIES = tests/gpu/libcuda-sim.la tests/gpu/libcuda-conv.la
-check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-conv-library tests/gpu/test-plans
+check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-conv-library tests/gpu/test-plans \
+  tests/gpu/test-conv-measure tests/gpu/test-conv-stored
 
 # Convolutions with the real cuDNN: it answers for devices that are not there, and needs no driver for that.
 tests_gpu_libcuda_conv_la_SOURCES = $(CUDA_CONV_SOURCES)
@@ -27,6 +31,14 @@ tests_gpu_test_plans_SOURCES = tests/gpu/test-plans.c tests/gpu/conv-problems.c 
 tests_gpu_test_plans_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_plans_LDFLAGS = $(AM_LDFLAGS) $(CUDA_RPATH)
 tests_gpu_test_plans_LDADD = tests/gpu/libcuda-conv.la $(TEST_LIBS) $(CUDA_LIBS)
+# With the simulated one.
+tests_gpu_test_conv_measure_SOURCES = tests/gpu/test-conv-measure.c tests/gpu/conv-case.c tests/gpu/conv-case.h
+tests_gpu_test_conv_measure_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_conv_measure_LDADD = $(CUDA_SIM_LIBS)
+tests_gpu_test_conv_stored_SOURCES = tests/gpu/test-conv-stored.c tests/gpu/conv-case.c tests/gpu/conv-case.h \
+  tests/tree.c tests/tree.h
+tests_gpu_test_conv_stored_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_conv_stored_LDADD = $(CUDA_SIM_LIBS)
 
 tests_gpu_libcuda_sim_la_SOURCES = $(CUDA_SOURCES) $(CUDA_SIM_SOURCES)
 nodist_tests_gpu_libcuda_sim_la_SOURCES = $(CUDA_KERNELS:.cu=.sim.cc)
@@ -35,6 +47,16 @@ tests_gpu_libcuda_sim_la_CXXFLAGS = $(SIM_CXXFLAGS)
 tests_gpu_libcuda_sim_la_LIBADD = -lstdc++
 # Programs that use it: libcuda-sim first, it calls what the others define.
 CUDA_SIM_LIBS = tests/gpu/libcuda-sim.la $(TEST_LIBS)
+
+tests_gpu_test_sim_failures_SOURCES = tests/gpu/test-sim-failures.c tests/gpu/sim-fixture.h tests/gpu/sim-fixture.c
+tests_gpu_test_sim_failures_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_sim_failures_LDADD = $(CUDA_SIM_LIBS)
+tests_gpu_test_sim_runtime_SOURCES = tests/gpu/test-sim-runtime.c tests/gpu/sim-fixture.h tests/gpu/sim-fixture.c
+tests_gpu_test_sim_runtime_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_sim_runtime_LDADD = $(CUDA_SIM_LIBS)
+tests_gpu_test_sim_streams_SOURCES = tests/gpu/test-sim-streams.c tests/gpu/sim-fixture.h tests/gpu/sim-fixture.c
+tests_gpu_test_sim_streams_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_sim_streams_LDADD = $(CUDA_SIM_LIBS)
 
 # As the C compiler rounds: nothing is fused.
 SIM_CXXFLAGS = -std=gnu++17 -O1 -g -ffp-contract=off -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter \

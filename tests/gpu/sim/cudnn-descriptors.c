@@ -175,6 +175,7 @@ sim_descriptor_unref (SimDescriptor *d)
   g_clear_pointer (&d->config, sim_descriptor_unref);
   g_free (d->as_graph);
   g_free (d->as_profile.json);
+  g_free (d->as_profile.members);
   g_free (d->json);
   g_free (d);
 }
@@ -299,7 +300,11 @@ store (SimDescriptor *d, const Attribute *a, int type, int64_t n, const void *va
       *(float *) value->data = (float) *(const double *) values;
     }
   else
-    value->data = g_memdup2 (values, value->bytes);
+    {
+      /* One byte more, so that texts end, and nothing is something. */
+      value->data = g_malloc0 (value->bytes + 1);
+      memcpy (value->data, values, value->bytes);
+    }
   g_hash_table_insert (d->values, GINT_TO_POINTER (a->name), value);
 }
 
@@ -404,13 +409,13 @@ give (const void *from, int64_t total, gsize element, gboolean many, int64_t n, 
 }
 
 static cudnnStatus_t
-give_text (const char *text, int64_t n, int64_t *n_given, void *values)
+give_text (const char *text, gsize bytes, int64_t n, int64_t *n_given, void *values)
 {
-  int64_t length = (int64_t) strlen (text);
+  int64_t length = (int64_t) bytes;
   if (values != NULL && n < length)
     return sim_refuse (2006, "the text has %" G_GINT64_FORMAT " bytes", length);
   if (values != NULL)
-    memcpy (values, text, length);
+    memcpy (values, text, bytes);
   if (n_given != NULL)
     *n_given = length;
   return CUDNN_STATUS_SUCCESS;
@@ -454,9 +459,13 @@ give_results (SimDescriptor *heuristics, int64_t n, int64_t *n_given, cudnnBacke
 
   if (n_given == NULL)
     n_given = &unwanted;
-  if (heuristics->profile == NULL)
-    return sim_refuse (1001, "the heuristics have no device");
-  sim_engines_rank (heuristics->mode, heuristics->graph->as_graph, &heuristics->profile->as_profile, choices);
+  if (n < 0)
+    return sim_refuse (2000, "(nullptr != elemArray) && (0 > requestedElemCount)");
+  if (heuristics->profile != NULL)
+    sim_engines_rank (heuristics->mode, heuristics->graph->as_graph, &heuristics->profile->as_profile,
+                      choices);
+  else
+    sim_fault ("results are asked of heuristics that have no device; cuDNN finds none");
   if (n == 0 || values == NULL)
     {
       /* A bound: some are found not to fit only when they are asked for. */
@@ -519,9 +528,9 @@ get_computed (SimDescriptor *d, cudnnBackendAttributeName_t name, cudnnBackendAt
       number = (int64_t) sim_choice_workspace (d->choice, &d->graph->as_graph->conv);
       return give (&number, 1, sizeof number, FALSE, n, n_given, values);
     case CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION:
-      return give_text (d->json, n, n_given, values);
+      return give_text (d->json, strlen (d->json), n, n_given, values);
     case CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION:
-      return give_text (d->as_profile.json, n, n_given, values);
+      return give_text (d->as_profile.json, d->as_profile.length, n, n_given, values);
     default:
       return sim_refuse (3000, "attribute %d cannot be read", (int) name);
     }

@@ -76,7 +76,9 @@ typedef struct
 
 typedef struct
 {
-  char *json;     /* canonical */
+  char *json;     /* as it was given */
+  gsize length;   /* of it, with its end where that was counted */
+  char *members;  /* as the library writes them into plans */
   int capability; /* 75, 80 */
   int64_t n_multiprocessors, driver;
 } SimProfile;

@@ -160,8 +160,8 @@ read_profile (JsonObject *object, SimProfile *profile)
   if (version < 500)
     return sim_refuse (CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH, "deviceVer %" G_GINT64_FORMAT, version);
   profile->capability = (int) version / 10;
-  g_free (profile->json);
-  profile->json = g_string_free (g_steal_pointer (&json), FALSE);
+  g_free (profile->members);
+  profile->members = g_string_free (g_steal_pointer (&json), FALSE);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -204,9 +204,11 @@ sim_finalize_profile (SimDescriptor *d)
       given = own;
       length = (int64_t) strlen (own);
     }
+  g_free (d->as_profile.json);
+  d->as_profile.json = g_memdup2 (given, (gsize) length + 1);
+  d->as_profile.length = (gsize) length;
   /* The end of a C string may be counted or not. */
-  length = (int64_t) strnlen (given, (gsize) length);
-  g_autoptr (JsonNode) root = parse (given, length);
+  g_autoptr (JsonNode) root = parse (given, (int64_t) strnlen (given, (gsize) length));
   if (root == NULL)
     return sim_refuse (CUDNN_STATUS_BAD_PARAM, "!json_object.IsObject()");
   return read_profile (json_node_get_object (root), &d->as_profile);
@@ -336,7 +338,7 @@ plan_to_json (const SimDescriptor *d)
                           "]},\"GPUProfile\":%s,\"engine\":{\"engineId\":%" G_GINT64_FORMAT
                           ",\"smVersion\":%d,"
                           "\"knobChoices\":{\"" KNOB "\":%" G_GINT64_FORMAT "}}}",
-                          d->profile->as_profile.json, d->choice.engine->index,
+                          d->profile->as_profile.members, d->choice.engine->index,
                           d->profile->as_profile.capability * 10, d->choice.knob);
   return g_string_free (g_steal_pointer (&json), FALSE);
 }
@@ -521,7 +523,7 @@ read_plan (SimDescriptor *d, JsonObject *object, SimDescriptor *profile)
   JsonObject *graph = read_object (object, "operationGraph"), *engine = read_object (object, "engine"),
              *device = read_object (object, "GPUProfile");
   int64_t version, schema, index, knob = 0;
-  SimProfile made_for = { .json = NULL };
+  SimProfile made_for = { .members = NULL };
 
   if (!read_integer (object, "cudnnVersion", &version))
     return sim_refuse (CUDNN_STATUS_BAD_PARAM, "!json_object.HasMember(key)");
@@ -532,7 +534,7 @@ read_plan (SimDescriptor *d, JsonObject *object, SimDescriptor *profile)
   if (schema != SCHEMA)
     return sim_refuse (CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH, "schema_version != %d", SCHEMA);
   STEP (&r, read_profile (device, &made_for));
-  g_free (made_for.json);
+  g_free (made_for.members);
   if (r.status == CUDNN_STATUS_SUCCESS
       && (made_for.capability != profile->as_profile.capability
           || made_for.n_multiprocessors != profile->as_profile.n_multiprocessors
