@@ -10,15 +10,19 @@ CUDA_CONV_SOURCES = \
 # C, with the flags of the rest.
 CUDA_SOURCES = \
   $(CUDA_CONV_SOURCES) kernels/cuda/device-cuda.c kernels/cuda/device-cuda.h kernels/cuda/kernels.c \
-  kernels/cuda/kernels.h kernels/cuda/launch-elementwise.h kernels/cuda/launch-move.h kernels/cuda/launch-optim.h \
-  kernels/cuda/launch-pool.h kernels/cuda/launch-weights.h kernels/cuda/launch.h kernels/cuda/map.h \
-  kernels/cuda/module.c kernels/cuda/module.h kernels/cuda/conv-workspace.h kernels/cuda/ops-conv.c kernels/cuda/ops-elementwise.c kernels/cuda/ops-move.c \
-  kernels/cuda/ops-optim.c kernels/cuda/ops-pool.c kernels/cuda/staging.c kernels/cuda/staging.h kernels/cuda/startup.c \
+  kernels/cuda/kernels.h kernels/cuda/launch-elementwise.h kernels/cuda/launch-loss.h kernels/cuda/launch-move.h \
+  kernels/cuda/launch-norm.h kernels/cuda/launch-optim.h kernels/cuda/launch-pool.h kernels/cuda/launch-select.h \
+  kernels/cuda/launch-stats.h kernels/cuda/launch-weights.h kernels/cuda/launch.h kernels/cuda/map.h \
+  kernels/cuda/module.c kernels/cuda/module.h kernels/cuda/conv-workspace.h kernels/cuda/ops-conv.c kernels/cuda/ops-elementwise.c kernels/cuda/ops-loss.c \
+  kernels/cuda/ops-move.c kernels/cuda/ops-norm.c kernels/cuda/ops-optim.c kernels/cuda/ops-pool.c \
+  kernels/cuda/ops-select.c kernels/cuda/ops-stats.c kernels/cuda/staging.c kernels/cuda/staging.h kernels/cuda/startup.c \
   kernels/cuda/startup.h
 
 # Kernels: nvcc compiles them for the module, and the C++ compiler for the simulated device (tests/gpu/local.mk).
 CUDA_KERNELS = \
-  kernels/cuda/elementwise.cu kernels/cuda/move.cu kernels/cuda/optim.cu kernels/cuda/pool.cu kernels/cuda/weights.cu
+  kernels/cuda/box-loss.cu kernels/cuda/elementwise.cu kernels/cuda/focal.cu kernels/cuda/grad-stats.cu \
+  kernels/cuda/loss-value.cu kernels/cuda/move.cu kernels/cuda/norm.cu kernels/cuda/optim.cu kernels/cuda/pool.cu \
+  kernels/cuda/topk.cu kernels/cuda/weights.cu
 CUDA_KERNEL_INCLUDES = kernels/cuda/kernel.cuh kernels/cuda/pack.cuh kernels/cuda/rows.cuh kernels/cuda/workspace.h
 
 # What the module has its own copy of: it is opened by a program that shows none of its symbols.

@@ -74,26 +74,27 @@ RN_BOUNDS (RN_BLOCK) topk_ranks (int64_t n, Rows rows, RnDivisor per_image, RnDi
 }
 
 /*
- * Bins counted from the top: the bin of the @wanted-th largest, and how many lie in the bins above.
- * @sums: BINS / 2
+ * The bin of the @wanted-th largest, and how many lie in the bins above it. Threads take two bins each, from
+ * the top. @totals: 32
  */
 __device__ inline void
-find_bin (const unsigned *bins, unsigned *sums, unsigned wanted, unsigned *bin, unsigned *above)
+find_bin (const unsigned *bins, unsigned *totals, unsigned wanted, unsigned *bin, unsigned *above)
 {
-  const int pair = SELECT_THREADS - 1 - (int) threadIdx.x; /* thread 0 has the largest two */
+  const int thread = (int) threadIdx.x, lane = thread % 32, warp = thread / 32;
+  const int pair = SELECT_THREADS - 1 - thread;
   const unsigned upper = bins[2 * pair + 1], both = upper + bins[2 * pair];
+  unsigned in_warp = both; /* of this thread and the lanes before it */
 
-  /* sums[t]: of the pairs of threads 0 .. t (Hillis and Steele 1986) */
-  sums[threadIdx.x] = both;
-  __syncthreads ();
-  for (int distance = 1; distance < SELECT_THREADS; distance *= 2)
+  for (int distance = 1; distance < 32; distance *= 2)
     {
-      const unsigned other = (int) threadIdx.x >= distance ? sums[threadIdx.x - distance] : 0;
-      __syncthreads ();
-      sums[threadIdx.x] += other;
-      __syncthreads ();
+      const unsigned other = __shfl_up_sync (0xffffffffu, in_warp, distance);
+      in_warp += lane >= distance ? other : 0;
     }
-  const unsigned end = sums[threadIdx.x], begin = end - both;
+  if (lane == 31)
+    totals[warp] = in_warp;
+  __syncthreads ();
+  const unsigned end = in_warp + rn_warp_reduce (lane < warp ? totals[lane] : 0, RnSum ());
+  const unsigned begin = end - both;
   if (begin < wanted && wanted <= end)
     {
       const bool is_upper = wanted <= begin + upper;
@@ -109,7 +110,7 @@ RN_BOUNDS (SELECT_THREADS)
     topk_select (unsigned n_anchors, unsigned k, const uint32_t *ranks, uint64_t *selected)
 {
   RN_SHARED (unsigned, bins, [BINS]);
-  RN_SHARED (unsigned, sums, [SELECT_THREADS]);
+  RN_SHARED (unsigned, totals, [SELECT_THREADS / 32]);
   RN_SHARED (unsigned, found, [2]); /* bin; number above it */
   RN_SHARED (unsigned, n_selected, );
   uint64_t prefix = 0; /* the upper bits of the k-th largest key, as far as they are known */
@@ -144,7 +145,7 @@ RN_BOUNDS (SELECT_THREADS)
       if (run > 0)
         atomicAdd (&bins[last], run);
       __syncthreads ();
-      find_bin (bins, sums, wanted, &found[0], &found[1]);
+      find_bin (bins, totals, wanted, &found[0], &found[1]);
       prefix = prefix << width | found[0];
       wanted -= found[1];
       unknown = shift;

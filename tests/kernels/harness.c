@@ -97,6 +97,14 @@ fill_positives (const RnOpCall *call, guint seed, RnPositive *positives, int64_t
     }
 }
 
+/* Mostly the list without its last entry; or none, or more than there is room for, or what makes no sense. */
+static int64_t
+count_of (int64_t capacity, guint seed)
+{
+  const int64_t counts[] = { capacity - 1, 0, capacity - 1, capacity + 7, capacity - 1, -3 };
+  return counts[seed / 2 % G_N_ELEMENTS (counts)];
+}
+
 /* Half background, a sixth ignored, the others of some class. */
 static int16_t
 label_at (int num_classes, guint seed, int64_t i)
@@ -139,7 +147,7 @@ fill_input (const RnOpCall *call, int slot, guint seed, void *data)
   else if (g_str_equal (name, "positives"))
     fill_positives (call, seed, data, d->dims[0] / (int64_t) sizeof (RnPositive));
   else if (g_str_equal (name, "count"))
-    *(int64_t *) data = call->in[RN_BOX_POSITIVES].dims[0] / (int64_t) sizeof (RnPositive) - 1;
+    *(int64_t *) data = count_of (call->in[RN_BOX_POSITIVES].dims[0] / (int64_t) sizeof (RnPositive), seed);
   else if (g_str_equal (name, "index"))
     for (int64_t i = 0; i < rn_desc_stored_elements (d); i++)
       ((guint8 *) data)[i] = (guint8) (bits_at (seed, slot, i)
