@@ -6,14 +6,15 @@ pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = runner/runner-1.pc
 plugindir = $(libdir)/runner-1/plugins
 
-# Where the installed program looks for plugins, and where authors find the .pc file.
+# Where the installed program looks for plugins and profiles of devices, and where authors find the .pc file.
 nodist_librunner_internal_la_SOURCES += runner/install-dirs.h
 CLEANFILES += runner/install-dirs.h
 runner/install-dirs.h: Makefile
 	$(AM_V_GEN)$(MKDIR_P) runner && { echo '#define RN_PLUGIN_DIR "$(plugindir)"'; \
-	  echo '#define RN_PKGCONFIG_DIR "$(pkgconfigdir)"'; } > $@.tmp \
+	  echo '#define RN_PKGCONFIG_DIR "$(pkgconfigdir)"'; \
+	  echo '#define RN_PROFILE_DIR "$(cudaprofilesdir)"'; } > $@.tmp \
 	  && { cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@; }
-runner/plugin.lo runner/new-hook.lo: runner/install-dirs.h
+runner/device-profile.lo runner/plugin.lo runner/new-hook.lo: runner/install-dirs.h
 
 # The templates of `runner new-hook`.
 NEW_HOOK_FILES = runner/new-hook/hook.c.tmpl runner/new-hook/Makefile.tmpl runner/new-hook/check.sh.tmpl \
@@ -26,7 +27,8 @@ runner/new-hook-text.h: $(NEW_HOOK_FILES) runner/new-hook/text.awk
 	  $(NEW_HOOK_FILES)) > $@.tmp && mv $@.tmp $@
 runner/new-hook.lo: runner/new-hook-text.h
 
-librunner_internal_la_SOURCES += runner/auto-scale-lr.c runner/auto-scale-lr.h runner/check.c runner/check.h
+librunner_internal_la_SOURCES += runner/auto-scale-lr.c runner/auto-scale-lr.h runner/check.c runner/check.h \
+  runner/device-profile.c runner/device-profile.h
 librunner_internal_la_SOURCES += \
   runner/fp16-config.c runner/fp16-config.h \
   runner/job-precision.c runner/job-precision.h \

@@ -39,6 +39,12 @@ dist_cudaprofiles_DATA = \
   kernels/cuda/profiles/a100.json kernels/cuda/profiles/b200.json kernels/cuda/profiles/gtx1660.json \
   kernels/cuda/profiles/h200.json kernels/cuda/profiles/rtx3060.json kernels/cuda/profiles/rtx4090.json \
   kernels/cuda/profiles/rtx5090.json kernels/cuda/profiles/t4.json
+# A program that is not installed looks for them where it was built.
+noinst_DATA = cuda/profiles/stamp
+CLEANFILES += cuda/profiles/stamp cuda/profiles/*.json
+cuda/profiles/stamp: $(dist_cudaprofiles_DATA)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && for file in $(dist_cudaprofiles_DATA); do \
+	  cp -f '$(srcdir)'/$$file $(@D)/ || exit 1; done && touch $@
 
 EXTRA_DIST += $(CUDA_SOURCES) $(CUDA_KERNELS) $(CUDA_KERNEL_INCLUDES) kernels/cuda/module.map build-aux/nvcc-wrap.sh
 

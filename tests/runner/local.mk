@@ -118,3 +118,7 @@ check_PROGRAMS += tests/runner/test-momentum
 tests_runner_test_momentum_SOURCES = tests/runner/test-momentum.c tests/runner/stepper.c tests/runner/stepper.h \
   $(SMALL_DETECTOR)
 tests_runner_test_momentum_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += tests/runner/test-device-profile
+tests_runner_test_device_profile_SOURCES = tests/runner/test-device-profile.c tests/tree.c tests/tree.h
+tests_runner_test_device_profile_LDADD = $(TEST_LIBS)
