@@ -247,19 +247,21 @@ allocate_array (RnDevice *device, gsize bytes, const char *what, char **array, G
   void *memory = NULL;
   if (bytes == 0)
     return TRUE;
-  if (device->vtbl->alloc (device, bytes, &memory) != RN_STATUS_OK)
+  RnStatus status = device->vtbl->alloc (device, bytes, &memory);
+  if (status != RN_STATUS_OK)
     {
       g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
-                   "no memory for %s: %" G_GSIZE_FORMAT " bytes", what, bytes);
+                   "no memory for %s: %" G_GSIZE_FORMAT " bytes: %s", what, bytes,
+                   rn_device_fault (device, status));
       return FALSE;
     }
   *array = memory;
-  if (device->vtbl->fill (device, memory, 0, bytes) != RN_STATUS_OK)
-    {
-      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "cannot clear the memory of %s", what);
-      return FALSE;
-    }
-  return TRUE;
+  status = device->vtbl->fill (device, memory, 0, bytes);
+  if (status == RN_STATUS_OK)
+    return TRUE;
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "cannot clear the memory of %s: %s", what,
+               rn_device_fault (device, status));
+  return FALSE;
 }
 
 static gboolean
@@ -268,10 +270,12 @@ allocate_host_state (RnParamSet *set, char **array, GError **error)
   void *memory = NULL;
   if (set->state_bytes == 0)
     return TRUE;
-  if (set->device->vtbl->alloc_host (set->device, set->state_bytes, &memory) != RN_STATUS_OK)
+  RnStatus status = set->device->vtbl->alloc_host (set->device, set->state_bytes, &memory);
+  if (status != RN_STATUS_OK)
     {
       g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
-                   "no host memory for the optimizer's state: %" G_GSIZE_FORMAT " bytes", set->state_bytes);
+                   "no host memory for the optimizer's state: %" G_GSIZE_FORMAT " bytes: %s",
+                   set->state_bytes, rn_device_fault (set->device, status));
       return FALSE;
     }
   *array = memory;
@@ -362,9 +366,12 @@ rn_param_set_all_ema (const RnParamSet *set)
 gboolean
 rn_param_set_zero_grads (RnParamSet *set, GError **error)
 {
-  if (!set->grads || set->device->vtbl->fill (set->device, set->grads, 0, set->grad_bytes) == RN_STATUS_OK)
+  RnStatus status =
+      set->grads ? set->device->vtbl->fill (set->device, set->grads, 0, set->grad_bytes) : RN_STATUS_OK;
+  if (status == RN_STATUS_OK)
     return TRUE;
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "cannot clear the gradients");
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "cannot clear the gradients: %s",
+               rn_device_fault (set->device, status));
   return FALSE;
 }
 
@@ -422,11 +429,11 @@ rn_param_set_init (RnParamSet *set, guint64 seed, GError **error)
           return FALSE;
         }
       draw_values (param, seed, values);
-      if (set->device->vtbl->copy_in (set->device, rn_param_set_value (set, i), values, bytes)
-          != RN_STATUS_OK)
+      RnStatus status = set->device->vtbl->copy_in (set->device, rn_param_set_value (set, i), values, bytes);
+      if (status != RN_STATUS_OK)
         {
-          g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s: cannot write initial values",
-                       param->name);
+          g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s: cannot write initial values: %s",
+                       param->name, rn_device_fault (set->device, status));
           return FALSE;
         }
     }

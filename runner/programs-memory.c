@@ -17,19 +17,33 @@ rn_programs_memory (RnPrograms *p)
   return p->memory;
 }
 
-/* Linux grants more memory than there is, and kills whoever touches it. Where the device's memory is the
- * process's own, both arenas count. */
+/* @what: whose memory, "" or " on device cuda" */
 static gboolean
-check_available (RnPrograms *p, GError **error)
+check_fits (const RnPrograms *p, guint64 bytes, guint64 available, const char *what, GError **error)
 {
-  guint64 available = rn_available_memory (), bytes = (guint64) p->memory.total_bytes + p->memory.host_bytes;
   if (bytes <= available)
     return TRUE;
   g_autofree char *needed = rn_size_format (bytes), *free_text = rn_size_format (available);
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
-               "batch %d at %dx%d needs %s and %s are available", p->memory.worst.n, p->memory.worst.height,
-               p->memory.worst.width, needed, free_text);
+               "batch %d at %dx%d needs %s and %s are available%s", p->memory.worst.n, p->memory.worst.height,
+               p->memory.worst.width, needed, free_text, what);
   return FALSE;
+}
+
+/* Linux grants more memory than there is, and kills whoever touches it. Where the device's memory is the
+ * process's own, both arenas count. */
+static gboolean
+check_available (const RnPrograms *p, GError **error)
+{
+  const RnDeviceVtbl *vtbl = p->device->vtbl;
+  guint64 host = rn_available_memory (), bytes = p->memory.total_bytes, available = 0, total = 0;
+
+  if (vtbl->memory_info == NULL)
+    return check_fits (p, bytes + p->memory.host_bytes, host, "", error);
+  g_autofree char *what = g_strconcat (" on device ", vtbl->name, NULL);
+  vtbl->memory_info (p->device, &available, &total);
+  return check_fits (p, bytes, available, what, error)
+         && check_fits (p, p->memory.host_bytes, host, " in host memory", error);
 }
 
 static gboolean
@@ -46,9 +60,9 @@ reserve_arena (RnPrograms *p, GError **error)
   if (status == RN_STATUS_OK)
     return TRUE;
   g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
-               "no memory on device %s for the arena of %.1f MiB (batch %d at %dx%d)", vtbl->name,
+               "no memory on device %s for the arena of %.1f MiB (batch %d at %dx%d): %s", vtbl->name,
                (double) p->memory.arena_bytes / (1 << 20), p->memory.worst.n, p->memory.worst.height,
-               p->memory.worst.width);
+               p->memory.worst.width, rn_device_fault (p->device, status));
   return FALSE;
 }
 
@@ -60,11 +74,12 @@ reserve_host_arena (RnPrograms *p, GError **error)
   if (p->memory.host_arena_bytes == 0)
     return TRUE;
   p->arenas.bytes[RN_SPACE_HOST] = p->memory.host_arena_bytes;
-  if (p->device->vtbl->alloc_host (p->device, p->memory.host_arena_bytes, arena) != RN_STATUS_OK)
+  RnStatus status = p->device->vtbl->alloc_host (p->device, p->memory.host_arena_bytes, arena);
+  if (status != RN_STATUS_OK)
     {
       g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
-                   "no host memory for %.1f MiB that memory.offload moves there",
-                   (double) p->memory.host_arena_bytes / (1 << 20));
+                   "no host memory for %.1f MiB that memory.offload moves there: %s",
+                   (double) p->memory.host_arena_bytes / (1 << 20), rn_device_fault (p->device, status));
       return FALSE;
     }
   memset (*arena, 0, p->memory.host_arena_bytes);
