@@ -41,9 +41,28 @@ write_bias (const RnCudaFold &fold, const float *bias, double a, int64_t k, T *d
 }
 
 /*
- * @permutes: [c][cells] becomes [cells][c]. A block takes all cells of some channels: neighbours write along
- * c, and what they read apart from each other lies in the cache until all is read.
+ * The weights of one output channel. @permutes: [c][cells] becomes [cells][c]. A block takes all cells of
+ * some channels: neighbours write along c, and what they read apart from each other lies in the cache until
+ * all is read.
  */
+template <typename T>
+__device__ static inline void
+write_row (int64_t c, int64_t cells, int permutes, float factor, const float *row, T *dst)
+{
+  if (permutes)
+    for (int64_t first = (int64_t) blockIdx.x * CHANNELS; first < c; first += (int64_t) gridDim.x * CHANNELS)
+      for (int64_t i = threadIdx.x; i < cells * CHANNELS; i += blockDim.x)
+        {
+          const int64_t channel = first + i % CHANNELS, cell = i / CHANNELS;
+          if (channel < c)
+            rn_store (dst, cell * c + channel, __fmul_rn (factor, row[channel * cells + cell]));
+        }
+  else
+    for (int64_t i = (int64_t) blockIdx.x * blockDim.x + threadIdx.x; i < c * cells;
+         i += (int64_t) gridDim.x * blockDim.x)
+      rn_store (dst, i, __fmul_rn (factor, row[i]));
+}
+
 template <typename T>
 __global__ void
 RN_BOUNDS (RN_BLOCK) weights_fwd (int64_t n_k, int64_t c, int64_t cells, int permutes, const float *weights,
@@ -61,21 +80,8 @@ RN_BOUNDS (RN_BLOCK) weights_fwd (int64_t n_k, int64_t c, int64_t cells, int per
             write_bias (fold, bias, a, k, bias_dst);
         }
       __syncthreads ();
-      const float *row = weights + k * c * cells;
-      T *row_dst = dst + k * c * cells;
-      if (permutes)
-        for (int64_t first = (int64_t) blockIdx.x * CHANNELS; first < c;
-             first += (int64_t) gridDim.x * CHANNELS)
-          for (int64_t i = threadIdx.x; i < cells * CHANNELS; i += blockDim.x)
-            {
-              const int64_t channel = first + i % CHANNELS, cell = i / CHANNELS;
-              if (channel < c)
-                rn_store (row_dst, cell * c + channel, __fmul_rn (factor, row[channel * cells + cell]));
-            }
-      else
-        for (int64_t i = (int64_t) blockIdx.x * blockDim.x + threadIdx.x; i < c * cells;
-             i += (int64_t) gridDim.x * blockDim.x)
-          rn_store (row_dst, i, __fmul_rn (factor, row[i]));
+      if (dst != nullptr)
+        write_row (c, cells, permutes, factor, weights + k * c * cells, dst + k * c * cells);
       __syncthreads (); /* the next factor is written where this one was read */
     }
 }
