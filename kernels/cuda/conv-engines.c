@@ -82,3 +82,17 @@ rn_conv_engines_ask (RnCudnn *cudnn, const RnCudnnDevice *device, const RnCudnnG
     }
   return TRUE;
 }
+
+gboolean
+rn_conv_engines_ask_all (RnCudnn *cudnn, const RnCudnnDevice *device, const RnCudnnGraph *graph,
+                         const RnConvFilter *filter, GPtrArray *engines, RnConvEngine **generic,
+                         const char **reason)
+{
+  static const cudnnBackendHeurMode_t modes[] = { CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK,
+                                                  CUDNN_HEUR_MODE_B };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (modes); i++)
+    if (!rn_conv_engines_ask (cudnn, device, graph, modes[i], filter, engines, generic, reason))
+      return FALSE;
+  return TRUE;
+}

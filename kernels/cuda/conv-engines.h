@@ -37,6 +37,11 @@ gboolean rn_conv_engines_ask (RnCudnn *cudnn, const RnCudnnDevice *device, const
                               cudnnBackendHeurMode_t mode, const RnConvFilter *filter, GPtrArray *engines,
                               RnConvEngine **generic, const char **reason);
 
+/* The same of all modes that a measurement looks at: A, what the library falls back to, B. */
+gboolean rn_conv_engines_ask_all (RnCudnn *cudnn, const RnCudnnDevice *device, const RnCudnnGraph *graph,
+                                  const RnConvFilter *filter, GPtrArray *engines, RnConvEngine **generic,
+                                  const char **reason);
+
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnConvEngine, rn_conv_engine_free)
 
 G_END_DECLS

@@ -318,8 +318,6 @@ add_candidate (Measuring *m, const RnConvEngine *engine, GPtrArray *candidates)
 static RnStatus
 list_candidates (Measuring *m, GPtrArray *candidates, gboolean *has_generic)
 {
-  static const cudnnBackendHeurMode_t modes[] = { CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK,
-                                                  CUDNN_HEUR_MODE_B };
   RnConvLibrary *library = m->library;
   const RnConvFilter filter = rn_conv_filter (library, m->problem, m->limit);
   g_autoptr (GPtrArray) engines = g_ptr_array_new_with_free_func ((GDestroyNotify) rn_conv_engine_free);
@@ -329,10 +327,8 @@ list_candidates (Measuring *m, GPtrArray *candidates, gboolean *has_generic)
 
   if (graph == NULL)
     return rn_conv_fail_cudnn (library);
-  for (gsize i = 0; i < G_N_ELEMENTS (modes); i++)
-    if (!rn_conv_engines_ask (library->cudnn, library->device, graph, modes[i], &filter, engines, &generic,
-                              &reason))
-      return rn_conv_fail_cudnn (library);
+  if (!rn_conv_engines_ask_all (library->cudnn, library->device, graph, &filter, engines, &generic, &reason))
+    return rn_conv_fail_cudnn (library);
   if (generic != NULL)
     add_candidate (m, generic, candidates);
   *has_generic = candidates->len > 0;

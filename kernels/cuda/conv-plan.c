@@ -324,6 +324,21 @@ first_of (RnConvLibrary *library, RnConvEngine *const *engines, guint n, gsize l
   return NULL;
 }
 
+/* For a device that is not there and that would measure: the most that any engine takes that it could choose.
+ */
+static RnStatus
+widen (RnConvLibrary *library, const RnCudnnGraph *graph, const RnConvFilter *filter, RnConvChoice *choice)
+{
+  g_autoptr (GPtrArray) engines = g_ptr_array_new_with_free_func ((GDestroyNotify) rn_conv_engine_free);
+  const char *reason;
+
+  if (!rn_conv_engines_ask_all (library->cudnn, library->device, graph, filter, engines, NULL, &reason))
+    return rn_conv_fail_cudnn (library);
+  for (guint i = 0; i < engines->len; i++)
+    choice->workspace = MAX (choice->workspace, ((const RnConvEngine *) engines->pdata[i])->info.workspace);
+  return RN_STATUS_OK;
+}
+
 /*
  * By rank: mode A, then what the library falls back to, then the generic engine. Both modes are asked before
  * the generic engine is taken: for strict single precision mode A often has none.
@@ -355,7 +370,10 @@ choose (RnConvLibrary *library, const RnConvProblem *problem, gsize limit, RnCon
     }
   if (*choice == NULL && generic != NULL)
     *choice = first_of (library, &generic, 1, limit, reason);
-  return *choice != NULL ? RN_STATUS_OK : RN_STATUS_UNSUPPORTED;
+  if (*choice == NULL)
+    return RN_STATUS_UNSUPPORTED;
+  return library->is_plan_only && !library->deterministic ? widen (library, graph, &filter, *choice)
+                                                          : RN_STATUS_OK;
 }
 
 RnStatus

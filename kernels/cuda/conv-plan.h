@@ -62,7 +62,10 @@ typedef struct
  */
 RnConvLibrary *rn_conv_library_new (int ordinal, cudaStream_t stream, const RnConvOptions *options,
                                     GError **error);
-/* For a device that is not there, described in JSON; rn_conv_plan_run is then refused. */
+/*
+ * For a device that is not there, described in JSON; rn_conv_plan_run is then refused. Unless deterministic,
+ * the workspace of a plan is the most that an engine takes which a measurement could choose.
+ */
 RnConvLibrary *rn_conv_library_new_for_profile (const char *json, const RnConvOptions *options,
                                                 GError **error);
 void rn_conv_library_free (RnConvLibrary *library);

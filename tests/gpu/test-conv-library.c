@@ -23,15 +23,21 @@ profile_text (const char *name)
 }
 
 static RnConvLibrary *
-library_of (const char *profile)
+library_with (const char *profile, gboolean deterministic)
 {
-  const RnConvOptions options = { .deterministic = TRUE };
+  const RnConvOptions options = { .deterministic = deterministic };
   g_autofree char *json = profile_text (profile);
   g_autoptr (GError) error = NULL;
   RnConvLibrary *library = rn_conv_library_new_for_profile (json, &options, &error);
 
   g_assert_no_error (error);
   return library;
+}
+
+static RnConvLibrary *
+library_of (const char *profile)
+{
+  return library_with (profile, TRUE);
 }
 
 /* 3x3, 64 channels to 32, on a small map. */
@@ -315,6 +321,27 @@ test_limit (void)
   g_assert_cmpuint (rn_conv_plan_workspace (plan), ==, 0);
 }
 
+/* A device that would measure may take what none by rank takes, and not more than the limit. */
+static void
+test_at_most (void)
+{
+  g_autoptr (RnConvLibrary) by_rank = library_of ("h200"), measuring = library_with ("h200", FALSE);
+  guint n_larger = 0;
+
+  for (int kind = RN_CONV_FORWARD; kind <= RN_CONV_BACKWARD_WEIGHTS; kind++)
+    {
+      const RnConvProblem p = problem_of ((RnConvKind) kind, RN_F32);
+      const char *reason = NULL;
+      g_autoptr (RnConvPlan) first = NULL, most = NULL;
+      g_assert_cmpint (rn_conv_plan_new (by_rank, &p, MIB, &first, &reason), ==, RN_STATUS_OK);
+      g_assert_cmpint (rn_conv_plan_new (measuring, &p, MIB, &most, &reason), ==, RN_STATUS_OK);
+      g_assert_cmpuint (rn_conv_plan_workspace (most), <=, MIB);
+      g_assert_cmpuint (rn_conv_plan_workspace (most), >=, rn_conv_plan_workspace (first));
+      n_larger += rn_conv_plan_workspace (most) > rn_conv_plan_workspace (first);
+    }
+  g_assert_cmpuint (n_larger, >, 0);
+}
+
 /* ---- descriptors ---- */
 
 static RnCudnn *
@@ -529,6 +556,7 @@ main (int argc, char **argv)
   g_test_add_func ("/conv-library/accepted", test_accepted);
   g_test_add_func ("/conv-library/filter", test_filter);
   g_test_add_func ("/conv-library/limit", test_limit);
+  g_test_add_func ("/conv-library/at-most", test_at_most);
   g_test_add_func ("/conv-library/wrong-descriptors", test_wrong_descriptors);
   g_test_add_func ("/conv-library/addresses", test_addresses);
   g_test_add_func ("/conv-library/profiles", test_profiles);
