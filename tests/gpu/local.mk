@@ -2,7 +2,8 @@
 # of the CUDA runtime and of cuDNN that they call.
 CUDA_SIM_SOURCES = tests/gpu/sim/sim.h tests/gpu/sim/internal.h tests/gpu/sim/config.c tests/gpu/sim/events.c \
   tests/gpu/sim/memory.c tests/gpu/sim/ranges.c tests/gpu/sim/runtime.c tests/gpu/sim/streams.c \
-  tests/gpu/sim/sim-cudnn.h tests/gpu/sim/cudnn-internal.h tests/gpu/sim/cudnn-compute.c \
+  tests/gpu/sim/sim-cudnn.h tests/gpu/sim/cudnn-internal.h tests/gpu/sim/cudnn-attributes.c \
+  tests/gpu/sim/cudnn-compute.c \
   tests/gpu/sim/cudnn-descriptors.c tests/gpu/sim/cudnn-engines.c tests/gpu/sim/cudnn-execute.c \
   tests/gpu/sim/cudnn-graph.c tests/gpu/sim/cudnn-plans.c
 
@@ -18,7 +19,8 @@ tests_gpu_test_plan_store_LDADD = $(TEST_LIBS)
 if HAVE_CUDA
 check_LTLIBRARIES = tests/gpu/libcuda-sim.la tests/gpu/libcuda-conv.la
 check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-conv-library tests/gpu/test-plans \
-  tests/gpu/test-conv-measure tests/gpu/test-conv-stored
+  tests/gpu/test-conv-measure tests/gpu/test-conv-stored tests/gpu/test-cudnn-cases \
+  tests/gpu/test-cudnn-cases-sim tests/gpu/test-sim-cudnn tests/gpu/test-sim-engines
 
 # Convolutions with the real cuDNN: it answers for devices that are not there, and needs no driver for that.
 tests_gpu_libcuda_conv_la_SOURCES = $(CUDA_CONV_SOURCES)
@@ -48,6 +50,26 @@ tests_gpu_libcuda_sim_la_LIBADD = -lstdc++
 # Programs that use it: libcuda-sim first, it calls what the others define.
 CUDA_SIM_LIBS = tests/gpu/libcuda-sim.la $(TEST_LIBS)
 
+# One table of cases, for the real cuDNN and for the simulated one.
+CUDNN_CASES = tests/gpu/test-cudnn-cases.c tests/gpu/cudnn-cases.h tests/gpu/cudnn-cases.c \
+  tests/gpu/cudnn-tensor-cases.c tests/gpu/cudnn-graph-cases.c tests/gpu/cudnn-plan-cases.c \
+  tests/gpu/cudnn-build.h tests/gpu/cudnn-build.c
+tests_gpu_test_cudnn_cases_SOURCES = $(CUDNN_CASES)
+tests_gpu_test_cudnn_cases_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_cudnn_cases_LDFLAGS = $(AM_LDFLAGS) $(CUDA_RPATH)
+tests_gpu_test_cudnn_cases_LDADD = $(TEST_LIBS) $(CUDA_LIBS)
+tests_gpu_test_cudnn_cases_sim_SOURCES = $(CUDNN_CASES)
+tests_gpu_test_cudnn_cases_sim_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
+tests_gpu_test_cudnn_cases_sim_LDADD = $(CUDA_SIM_LIBS)
+
+CUDNN_SETUP = tests/gpu/cudnn-setup.h tests/gpu/cudnn-setup.c tests/gpu/cudnn-build.h tests/gpu/cudnn-build.c \
+  tests/gpu/sim-fixture.h tests/gpu/sim-fixture.c
+tests_gpu_test_sim_cudnn_SOURCES = tests/gpu/test-sim-cudnn.c $(CUDNN_SETUP)
+tests_gpu_test_sim_cudnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_sim_cudnn_LDADD = $(CUDA_SIM_LIBS)
+tests_gpu_test_sim_engines_SOURCES = tests/gpu/test-sim-engines.c $(CUDNN_SETUP)
+tests_gpu_test_sim_engines_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_sim_engines_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_sim_failures_SOURCES = tests/gpu/test-sim-failures.c tests/gpu/sim-fixture.h tests/gpu/sim-fixture.c
 tests_gpu_test_sim_failures_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_sim_failures_LDADD = $(CUDA_SIM_LIBS)

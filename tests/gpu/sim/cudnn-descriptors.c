@@ -1,6 +1,5 @@
 /*
- * cudnn-descriptors.c: descriptors of the simulated cuDNN: their life, and their attributes. Which status
- * comes back for what is as in the real library, irregular as it is.
+ * cudnn-descriptors.c: descriptors of the simulated cuDNN: their life, how their attributes are set and read.
  */
 #include "config.h"
 
@@ -10,119 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum
-{
-  MANY = 1 << 0,    /* any number of values; else exactly one */
-  ANY = 1 << 1,     /* the type is not looked at */
-  DOUBLES = 1 << 2, /* DOUBLE does as well as FLOAT */
-  READ = 1 << 3,    /* can be read when finalized; else 3000 */
-  NO_SET = 1 << 4,  /* @wrong says what comes of it */
-  NULL_IS_UNSET = 1 << 5,
-  MORE_3000 = 1 << 6, /* more than one value, which is 2000 elsewhere */
-  NONE_3000 = 1 << 7, /* no value, likewise */
-};
-
-#define ANY_OP (-1) /* for @target */
-
-typedef struct
-{
-  int kind, name, type;
-  int wrong; /* status for values of another type */
-  int flags;
-  int target; /* kind of descriptor that the value must be */
-} Attribute;
-
 #define B(name) CUDNN_BACKEND_##name##_DESCRIPTOR
-#define A(name) CUDNN_ATTR_##name
-#define T(name) CUDNN_TYPE_##name
 #define DESC CUDNN_TYPE_BACKEND_DESCRIPTOR
-#define FWD(name) CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_##name
-#define DATA(name) CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_##name
-#define FILTER(name) CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_##name
-#define PW(name) CUDNN_ATTR_OPERATION_POINTWISE_##name
-
-static const Attribute attributes[] = {
-  { B (TENSOR), A (TENSOR_UNIQUE_ID), T (INT64), 2010, READ, 0 },
-  { B (TENSOR), A (TENSOR_DATA_TYPE), T (DATA_TYPE), 2010, READ, 0 },
-  { B (TENSOR), A (TENSOR_DIMENSIONS), T (INT64), 2010, READ | MANY, 0 },
-  { B (TENSOR), A (TENSOR_STRIDES), T (INT64), 2010, READ | MANY, 0 },
-  { B (TENSOR), A (TENSOR_BYTE_ALIGNMENT), T (INT64), 2010, READ, 0 },
-  { B (TENSOR), A (TENSOR_IS_VIRTUAL), T (BOOLEAN), 2010, READ, 0 },
-
-  { B (CONVOLUTION), A (CONVOLUTION_COMP_TYPE), T (DATA_TYPE), 2010, READ, 0 },
-  { B (CONVOLUTION), A (CONVOLUTION_CONV_MODE), T (CONVOLUTION_MODE), 2010, READ, 0 },
-  { B (CONVOLUTION), A (CONVOLUTION_SPATIAL_DIMS), T (INT64), 2000, READ, 0 },
-  { B (CONVOLUTION), A (CONVOLUTION_DILATIONS), T (INT64), 2010, READ | MANY, 0 },
-  { B (CONVOLUTION), A (CONVOLUTION_FILTER_STRIDES), T (INT64), 2010, READ | MANY, 0 },
-  { B (CONVOLUTION), A (CONVOLUTION_PRE_PADDINGS), T (INT64), 2010, READ | MANY, 0 },
-  { B (CONVOLUTION), A (CONVOLUTION_POST_PADDINGS), T (INT64), 2010, READ | MANY, 0 },
-
-  { B (POINTWISE), A (POINTWISE_MODE), T (POINTWISE_MODE), 2000, 0, 0 },
-  { B (POINTWISE), A (POINTWISE_MATH_PREC), T (DATA_TYPE), 2000, 0, 0 },
-  { B (POINTWISE), A (POINTWISE_RELU_LOWER_CLIP), T (FLOAT), 2000, DOUBLES, 0 },
-  { B (POINTWISE), A (POINTWISE_RELU_UPPER_CLIP), T (FLOAT), 2000, DOUBLES, 0 },
-  { B (POINTWISE), A (POINTWISE_RELU_LOWER_CLIP_SLOPE), T (FLOAT), 2000, DOUBLES, 0 },
-
-  { B (OPERATION_CONVOLUTION_FORWARD), FWD (X), DESC, 2000, READ | MORE_3000, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_FORWARD), FWD (W), DESC, 2000, READ | MORE_3000, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_FORWARD), FWD (Y), DESC, 2000, READ | MORE_3000, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_FORWARD), FWD (CONV_DESC), DESC, 2000, READ | MORE_3000, B (CONVOLUTION) },
-  { B (OPERATION_CONVOLUTION_FORWARD), FWD (ALPHA), T (FLOAT), 2000, READ | DOUBLES, 0 },
-  { B (OPERATION_CONVOLUTION_FORWARD), FWD (BETA), T (FLOAT), 2000, READ | DOUBLES, 0 },
-
-  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (DX), DESC, 2000, READ | MORE_3000, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (W), DESC, 2000, READ | MORE_3000, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (DY), DESC, 2000, READ | MORE_3000, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (CONV_DESC), DESC, 2000, READ | MORE_3000,
-    B (CONVOLUTION) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (ALPHA), T (FLOAT), 3000, READ | DOUBLES, 0 },
-  { B (OPERATION_CONVOLUTION_BACKWARD_DATA), DATA (BETA), T (FLOAT), 3000, READ | DOUBLES, 0 },
-
-  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (X), DESC, 2010, READ | MORE_3000 | NONE_3000,
-    B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (DW), DESC, 2000, READ | MORE_3000, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (DY), DESC, 2000, READ | MORE_3000, B (TENSOR) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (CONV_DESC), DESC, 2000, READ | MORE_3000,
-    B (CONVOLUTION) },
-  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (ALPHA), T (FLOAT), 2000, READ | DOUBLES, 0 },
-  { B (OPERATION_CONVOLUTION_BACKWARD_FILTER), FILTER (BETA), T (FLOAT), 2000, READ | DOUBLES, 0 },
-
-  { B (OPERATION_POINTWISE), PW (PW_DESCRIPTOR), DESC, 2000, NULL_IS_UNSET, B (POINTWISE) },
-  { B (OPERATION_POINTWISE), PW (XDESC), DESC, 2000, NULL_IS_UNSET, B (TENSOR) },
-  { B (OPERATION_POINTWISE), PW (BDESC), DESC, 2000, NULL_IS_UNSET, B (TENSOR) },
-  { B (OPERATION_POINTWISE), PW (YDESC), DESC, 2000, NULL_IS_UNSET, B (TENSOR) },
-  { B (OPERATION_POINTWISE), PW (ALPHA1), T (FLOAT), 2000, DOUBLES, 0 },
-  { B (OPERATION_POINTWISE), PW (ALPHA2), T (FLOAT), 2000, DOUBLES, 0 },
-
-  { B (OPERATIONGRAPH), A (OPERATIONGRAPH_OPS), DESC, 2010, MANY, ANY_OP },
-  { B (OPERATIONGRAPH), A (OPERATIONGRAPH_ENGINE_GLOBAL_COUNT), T (INT64), 2000, NO_SET, 0 },
-
-  { B (ENGINEHEUR), A (ENGINEHEUR_OPERATION_GRAPH), DESC, 2010, READ, B (OPERATIONGRAPH) },
-  { B (ENGINEHEUR), A (ENGINEHEUR_MODE), T (HEUR_MODE), 2010, READ, 0 },
-  { B (ENGINEHEUR), A (ENGINEHEUR_DEVICEPROP), DESC, 2010, READ | MORE_3000 | NONE_3000, B (DEVICEPROP) },
-  { B (ENGINEHEUR), A (ENGINEHEUR_RESULTS), DESC, 2000, NO_SET, 0 },
-
-  { B (ENGINE), A (ENGINE_OPERATION_GRAPH), DESC, 2010, READ | MORE_3000 | NONE_3000, B (OPERATIONGRAPH) },
-  { B (ENGINE), A (ENGINE_DEVICEPROP), DESC, 2010, READ | MORE_3000 | NONE_3000, B (DEVICEPROP) },
-  { B (ENGINE), A (ENGINE_GLOBAL_INDEX), T (INT64), 2000, 0, 0 },
-  { B (ENGINE), A (ENGINE_NUMERICAL_NOTE), T (NUMERICAL_NOTE), 3000, NO_SET, 0 },
-  { B (ENGINE), A (ENGINE_BEHAVIOR_NOTE), T (BEHAVIOR_NOTE), 3000, NO_SET, 0 },
-
-  { B (ENGINECFG), A (ENGINECFG_ENGINE), DESC, 2010, MORE_3000 | NONE_3000, B (ENGINE) },
-  { B (ENGINECFG), A (ENGINECFG_WORKSPACE_SIZE), T (INT64), 3000, NO_SET, 0 },
-
-  { B (EXECUTION_PLAN), A (EXECUTION_PLAN_ENGINE_CONFIG), DESC, 2010, MORE_3000 | NONE_3000, B (ENGINECFG) },
-  { B (EXECUTION_PLAN), A (EXECUTION_PLAN_DEVICEPROP), DESC, 2010, MORE_3000 | NONE_3000, B (DEVICEPROP) },
-  { B (EXECUTION_PLAN), A (EXECUTION_PLAN_WORKSPACE_SIZE), T (INT64), 3000, NO_SET, 0 },
-  { B (EXECUTION_PLAN), A (EXECUTION_PLAN_JSON_REPRESENTATION), T (CHAR), 0, MANY | ANY, 0 },
-
-  { B (VARIANT_PACK), A (VARIANT_PACK_UNIQUE_IDS), T (INT64), 3000, MANY, 0 },
-  { B (VARIANT_PACK), A (VARIANT_PACK_DATA_POINTERS), T (VOID_PTR), 3000, MANY, 0 },
-  { B (VARIANT_PACK), A (VARIANT_PACK_WORKSPACE), T (VOID_PTR), 3000, READ, 0 },
-
-  { B (DEVICEPROP), A (DEVICEPROP_DEVICE_ID), T (INT32), 2010, 0, 0 },
-  { B (DEVICEPROP), A (DEVICEPROP_JSON_REPRESENTATION), T (CHAR), 0, MANY | ANY, 0 },
-};
 
 typedef struct
 {
@@ -279,17 +167,8 @@ bytes_of (int type)
     }
 }
 
-static const Attribute *
-find_attribute (int kind, int name)
-{
-  for (gsize i = 0; i < G_N_ELEMENTS (attributes); i++)
-    if (attributes[i].kind == kind && attributes[i].name == name)
-      return &attributes[i];
-  return NULL;
-}
-
 static void
-store (SimDescriptor *d, const Attribute *a, int type, int64_t n, const void *values)
+store (SimDescriptor *d, const SimAttribute *a, int type, int64_t n, const void *values)
 {
   Value *value = g_new0 (Value, 1);
   value->n = n;
@@ -318,18 +197,18 @@ is_op (int kind)
 /* Keeps references where the library copies: a finalized descriptor does not change any more. What is set
  * before it is finalized is copied as it is then, and never becomes valid. */
 static cudnnStatus_t
-store_descriptors (SimDescriptor *d, const Attribute *a, int64_t n, SimDescriptor *const *values)
+store_descriptors (SimDescriptor *d, const SimAttribute *a, int64_t n, SimDescriptor *const *values)
 {
   g_autofree SimDescriptor **members = g_new0 (SimDescriptor *, n);
   for (int64_t i = 0; i < n; i++)
     {
       if (values[i] == NULL)
         {
-          if (a->flags & NULL_IS_UNSET)
+          if (a->flags & SIM_NULL_IS_UNSET)
             continue;
-          return sim_refuse (a->flags & MANY ? 2002 : 2000, "nullptr == ptr");
+          return sim_refuse (a->flags & SIM_MANY ? 2002 : 2000, "nullptr == ptr");
         }
-      if (a->target == ANY_OP ? !is_op (values[i]->kind) : (int) values[i]->kind != a->target)
+      if (a->target == SIM_ANY_OP ? !is_op (values[i]->kind) : (int) values[i]->kind != a->target)
         {
           sim_fault ("cudnnBackendSetAttribute: attribute %d of %s is set to %s; cuDNN does not notice, and "
                      "crashes",
@@ -338,7 +217,7 @@ store_descriptors (SimDescriptor *d, const Attribute *a, int64_t n, SimDescripto
         }
       if (values[i]->is_finalized)
         members[i] = values[i];
-      else if (a->target == ANY_OP)
+      else if (a->target == SIM_ANY_OP)
         return sim_refuse (2004, "desc->isFinalized() == false");
     }
   store (d, a, a->type, n, members);
@@ -353,14 +232,14 @@ store_descriptors (SimDescriptor *d, const Attribute *a, int64_t n, SimDescripto
 cudnnStatus_t
 sim_set_descriptors (SimDescriptor *d, int name, int64_t n, SimDescriptor *const *values)
 {
-  return store_descriptors (d, find_attribute (d->kind, name), n, values);
+  return store_descriptors (d, sim_attribute_find (d->kind, name), n, values);
 }
 
 cudnnStatus_t
 sim_set (SimDescriptor *d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n,
          const void *values)
 {
-  const Attribute *a = find_attribute (d->kind, name);
+  const SimAttribute *a = sim_attribute_find (d->kind, name);
 
   if (d->is_finalized)
     return sim_refuse (2000, "the descriptor is finalized");
@@ -368,16 +247,17 @@ sim_set (SimDescriptor *d, cudnnBackendAttributeName_t name, cudnnBackendAttribu
     return sim_refuse (2000, "%s has no attribute %d", sim_kind_name (d->kind), name);
   if (values == NULL)
     return sim_refuse (2000, "nullptr == arrayOfElements");
-  if (a->flags & NO_SET)
+  if (a->flags & SIM_NO_SET)
     return sim_refuse (a->wrong, "attribute %d is read only", name);
-  if ((int) type != a->type && !(a->flags & ANY) && !(a->flags & DOUBLES && type == CUDNN_TYPE_DOUBLE))
+  if ((int) type != a->type && !(a->flags & SIM_ANY)
+      && !(a->flags & SIM_DOUBLES && type == CUDNN_TYPE_DOUBLE))
     return sim_refuse (a->wrong, "attribute %d has another type", name);
-  if (a->flags & ANY && n < 0)
+  if (a->flags & SIM_ANY && n < 0)
     return sim_refuse (4003, "a text of negative length");
-  if (n < 1 && !(a->flags & ANY) && a->target != ANY_OP)
-    return sim_refuse (a->flags & NONE_3000 ? 3000 : 2000, "elementCount < 1");
-  if (n > 1 && !(a->flags & MANY))
-    return sim_refuse (a->flags & MORE_3000 ? 3000 : 2000, "elementCount != 1");
+  if (n < 1 && !(a->flags & SIM_ANY) && a->target != SIM_ANY_OP)
+    return sim_refuse (a->flags & SIM_NONE_3000 ? 3000 : 2000, "elementCount < 1");
+  if (n > 1 && !(a->flags & SIM_MANY))
+    return sim_refuse (a->flags & SIM_MORE_3000 ? 3000 : 2000, "elementCount != 1");
   if (a->type == DESC)
     {
       SimDescriptor *const *given = values;
@@ -386,7 +266,7 @@ sim_set (SimDescriptor *d, cudnnBackendAttributeName_t name, cudnnBackendAttribu
           return sim_refuse (2000, "not a descriptor");
       return store_descriptors (d, a, n, given);
     }
-  store (d, a, a->flags & ANY ? a->type : (int) type, n, values);
+  store (d, a, a->flags & SIM_ANY ? a->type : (int) type, n, values);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -541,20 +421,20 @@ get (SimDescriptor *d, cudnnBackendAttributeName_t name, cudnnBackendAttributeTy
      int64_t *n_given, void *values)
 {
   static const int64_t unset; /* tensors are not virtual */
-  const Attribute *a = find_attribute (d->kind, name);
+  const SimAttribute *a = sim_attribute_find (d->kind, name);
 
   if (!d->is_finalized)
     return sim_refuse (1001, "the descriptor is not finalized");
   if (a == NULL)
     return sim_refuse (2000, "%s has no attribute %d", sim_kind_name (d->kind), (int) name);
-  if (!(a->flags & READ) || a->type == DESC)
+  if (!(a->flags & SIM_READ) || a->type == DESC)
     return get_computed (d, name, type, n, n_given, values);
   if ((int) type != a->type)
     return sim_refuse (2010, "attribute %d has another type", (int) name);
   const Value *value = value_of (d, name);
   if (value == NULL)
     return give (&unset, 1, bytes_of (a->type), FALSE, n, n_given, values);
-  return give (value->data, value->n, bytes_of (a->type), (a->flags & MANY) != 0, n, n_given, values);
+  return give (value->data, value->n, bytes_of (a->type), (a->flags & SIM_MANY) != 0, n, n_given, values);
 }
 
 cudnnStatus_t
@@ -589,10 +469,7 @@ cudnnStatus_t
 cudnnBackendCreateDescriptor (cudnnBackendDescriptorType_t kind, cudnnBackendDescriptor_t *descriptor)
 {
   SIM_LOCK ();
-  bool is_known = false;
-  for (gsize i = 0; i < G_N_ELEMENTS (attributes); i++)
-    is_known |= attributes[i].kind == (int) kind;
-  if (!is_known)
+  if (!sim_kind_is_known (kind))
     return sim_refuse (4003, "no descriptor of kind %d in the simulation", (int) kind);
   if (live == NULL)
     live = g_hash_table_new (NULL, NULL);

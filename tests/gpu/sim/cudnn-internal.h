@@ -146,6 +146,34 @@ struct _SimDescriptor
   char *json; /* of a plan */
 };
 
+/* ---- cudnn-attributes.c ---- */
+
+enum
+{
+  SIM_MANY = 1 << 0,    /* any number of values; else exactly one */
+  SIM_ANY = 1 << 1,     /* the type is not looked at */
+  SIM_DOUBLES = 1 << 2, /* DOUBLE does as well as FLOAT */
+  SIM_READ = 1 << 3,    /* can be read when finalized; else 3000 */
+  SIM_NO_SET = 1 << 4,  /* @wrong says what comes of it */
+  SIM_NULL_IS_UNSET = 1 << 5,
+  SIM_MORE_3000 = 1 << 6, /* more than one value, which is 2000 elsewhere */
+  SIM_NONE_3000 = 1 << 7, /* no value, likewise */
+};
+
+#define SIM_ANY_OP (-1) /* for @target */
+
+typedef struct
+{
+  int kind, name, type;
+  int wrong; /* status for values of another type */
+  int flags;
+  int target; /* kind of descriptor that the value must be */
+} SimAttribute;
+
+/* NULL: descriptors of that kind have no such attribute. */
+const SimAttribute *sim_attribute_find (int kind, int name);
+gboolean sim_kind_is_known (cudnnBackendDescriptorType_t kind);
+
 /* ---- cudnn-descriptors.c ---- */
 
 SimDescriptor *sim_descriptor_new (cudnnBackendDescriptorType_t kind);
