@@ -160,6 +160,15 @@ const SimClock *sim_host_clock (void);
 /* What runs now in this thread, or NULL. */
 const SimOp *sim_running_op (void);
 
+/* ---- fibers.cc ---- */
+
+/* "kernel 'add', block (0,0,0), thread (5,0,0)": what runs now, lent until the next call; NULL outside of
+ * kernels. */
+const char *sim_place (void);
+/* Whether @address is a guard page of the shared memory of the kernel that runs: then it has been reported,
+ * and can be accessed until the block ends. */
+bool sim_kernel_segv (const void *address);
+
 G_END_DECLS
 
 #endif

@@ -149,7 +149,9 @@ sim_launch (const char *name, void (*kernel) (P...), dim3 grid, dim3 block, size
                              { block.x, block.y, block.z },
                              shared_bytes,
                              std::tuple<P...> (P (arguments)...) };
-  return sim_enqueue (stream, name, NULL, 0, Launch::run, launch, Launch::destroy);
+  error = sim_enqueue (stream, name, NULL, 0, Launch::run, launch, Launch::destroy);
+  const cudaError_t last = cudaGetLastError (); /* as the real one asks */
+  return error != cudaSuccess ? error : last;
 }
 
 /* ---- barriers and warps; the caller's line is part of each ---- */
@@ -213,7 +215,7 @@ sim_shuffle (SimWarpOp op, unsigned mask, T value, int operand, int width, const
   uint64_t bits = 0;
   memcpy (&bits, &value, sizeof value);
   bits = sim_warp (op, mask, bits, operand, width, file, line);
-  memcpy (&value, &bits, sizeof value);
+  memcpy (static_cast<void *> (&value), &bits, sizeof value);
   return value;
 }
 

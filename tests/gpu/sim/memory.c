@@ -16,6 +16,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#if defined(__has_feature) && !defined(__SANITIZE_ADDRESS__)
+  #if __has_feature(address_sanitizer)
+    #define __SANITIZE_ADDRESS__ 1
+  #endif
+#endif
 #ifdef __SANITIZE_ADDRESS__
   #include <sanitizer/asan_interface.h>
   #define POISON(address, bytes) __asan_poison_memory_region (address, bytes)
@@ -267,6 +272,8 @@ static void
 on_segv (int signal_number, siginfo_t *info, void *context)
 {
   guint8 *address = info->si_addr;
+  if (sim_kernel_segv (address))
+    return;
   if (!is_reserved (address) || n_strays == MAX_STRAYS)
     {
       sigaction (signal_number, &action_before, NULL);
@@ -280,7 +287,9 @@ on_segv (int signal_number, siginfo_t *info, void *context)
   else
     {
       const SimAllocation *a = sim_memory_find (address);
-      sim_fault ("'%s' %s %s%s", op->what, access, where, a ? ", which it has not declared" : "");
+      const char *place = sim_place ();
+      sim_fault ("'%s' %s %s%s%s%s", op->what, access, where, a ? ", which it has not declared" : "",
+                 place ? ": " : "", place ? place : "");
       sim_set_sticky_error (cudaErrorIllegalAddress);
     }
   guint8 *start = (guint8 *) ((guintptr) address & ~(page - 1));
