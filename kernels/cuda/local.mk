@@ -70,6 +70,8 @@ endif
 CUDA_NVCCFLAGS = -std=c++17 -O2 -Werror all-warnings -Wdefault-stream-launch \
   --compiler-options=-Wall,-Wextra,-Wno-unused-parameter,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics \
   $(NVCC_SEED)$@
+# Our headers include GLib's: as those of a system, since nvcc warns of attributes that it does not know.
+NVCC_INCLUDES = `echo ' $(RN_CFLAGS)' | sed -e 's/ -I/ -isystem /g' -e 's/ -[^i][^ ]*//g'`
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
 am__v_NVCC_0 = @echo "  NVCC    " $@;
@@ -79,7 +81,7 @@ SUFFIXES = .cu .sim.cc
 .cu.lo:
 	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(LIBTOOL) $(AM_V_lt) --tag=CC $(AM_LIBTOOLFLAGS) $(LIBTOOLFLAGS) \
 	  --mode=compile $(SHELL) $(top_srcdir)/build-aux/nvcc-wrap.sh '$(NVCC)' -shared \
-	  -I$(top_builddir) -I$(top_srcdir) $(CUDA_NVCCFLAGS) $(CUDA_GENCODE) $(NVCCFLAGS) \
+	  -I$(top_builddir) -I$(top_srcdir) $(NVCC_INCLUDES) $(CUDA_NVCCFLAGS) $(CUDA_GENCODE) $(NVCCFLAGS) \
 	  -MMD -MT $@ -MF $(@:.lo=.d) -c -o $@ $<
 
 CLEANFILES += $(CUDA_KERNELS:.cu=.d)
