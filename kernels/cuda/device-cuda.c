@@ -96,16 +96,30 @@ cuda_fault (RnDevice *device)
 /* ---- memory ---- */
 
 static RnStatus
+cuda_synchronize (RnDevice *device)
+{
+  RnStatus status = RN_STATUS_OK;
+
+  for (int queue = 0; queue < RN_N_QUEUES && status == RN_STATUS_OK; queue++)
+    status = rn_cuda_check (device, cudaStreamSynchronize (((RnCudaDevice *) device)->streams[queue]),
+                            "cudaStreamSynchronize");
+  return status;
+}
+
+static RnStatus
 cuda_alloc (RnDevice *device, gsize bytes, void **memory)
 {
   return rn_cuda_check (device, cudaMalloc (memory, MAX (bytes, 1)), "cudaMalloc");
 }
 
+/* Memory is released when nothing that was queued uses it any more; what cannot be waited for is over. */
 static void
 cuda_free (RnDevice *device, void *memory, gsize bytes)
 {
-  if (memory != NULL)
-    rn_cuda_check (device, cudaFree (memory), "cudaFree");
+  if (memory == NULL)
+    return;
+  cuda_synchronize (device);
+  rn_cuda_check (device, cudaFree (memory), "cudaFree");
 }
 
 /* Kernels read and write it too, at the address that the host has for it. */
@@ -133,6 +147,7 @@ cuda_free_host (RnDevice *device, void *memory, gsize bytes)
         g_array_remove_index_fast (blocks, i);
         break;
       }
+  cuda_synchronize (device);
   rn_cuda_check (device, cudaFreeHost (memory), "cudaFreeHost");
 }
 
@@ -155,17 +170,6 @@ cuda_memory_info (RnDevice *device, guint64 *free, guint64 *total)
 }
 
 /* ---- queues ---- */
-
-static RnStatus
-cuda_synchronize (RnDevice *device)
-{
-  RnStatus status = RN_STATUS_OK;
-
-  for (int queue = 0; queue < RN_N_QUEUES && status == RN_STATUS_OK; queue++)
-    status = rn_cuda_check (device, cudaStreamSynchronize (((RnCudaDevice *) device)->streams[queue]),
-                            "cudaStreamSynchronize");
-  return status;
-}
 
 static RnStatus
 cuda_use_queue (RnDevice *device, RnQueue queue)
@@ -294,6 +298,8 @@ cuda_destroy (RnDevice *device)
 {
   RnCudaDevice *cuda = (RnCudaDevice *) device;
 
+  if (cuda->streams[RN_N_QUEUES - 1] != NULL)
+    cuda_synchronize (device);
   g_clear_pointer (&cuda->conv, rn_conv_library_free);
   g_clear_pointer (&cuda->staging, rn_cuda_staging_free);
   for (guint i = 0; cuda->events != NULL && i < cuda->events->len; i++)
