@@ -24,16 +24,9 @@
 #include <cuda_fp16.h>
 #include <math.h>
 #include <stdint.h>
+#include <runner/tensor.h>
 
 #ifdef __CUDACC__
-  /* nvcc does not know the attributes of formats that GLib's headers give its functions. Include this header
-   * before any that includes GLib. */
-  #pragma nv_diagnostic push
-  #pragma nv_diag_suppress 1217
-#endif
-#include <runner/tensor.h>
-#ifdef __CUDACC__
-  #pragma nv_diagnostic pop
   /* -Wmissing-launch-bounds does not see those of templates, though they reach the code; the simulation
    * reports kernels without. */
   #pragma nv_diag_suppress 20238
@@ -74,7 +67,7 @@
   /* Of functions that wait: the line of their caller is what the simulation compares. */
   #define RN_SITE_PARAMETERS
   #define RN_SITE
-  /* Accesses of 16 bytes need such addresses; the simulation checks them. */
+  /* Accesses of several bytes need addresses that are multiples of them; the simulation checks. */
   #define RN_CHECK_ALIGNED(address, bytes) ((void) 0)
 
 #endif
@@ -183,30 +176,6 @@ __device__ inline void
 rn_store (T *array, int64_t i, float value)
 {
   array[i] = rn_from_float<T> (value);
-}
-
-/* 16 bytes of elements, 4 floats or 8 halves: one access. */
-template <typename T> struct alignas (16) RnPack
-{
-  static constexpr int n = 16 / sizeof (T);
-  T values[n];
-};
-
-/* From @array, 16-byte aligned, elements @i .. @i + n - 1; @i is a multiple of n. */
-template <typename T>
-__device__ inline RnPack<T>
-rn_load_pack (const T *array, int64_t i)
-{
-  RN_CHECK_ALIGNED (array + i, 16);
-  return *reinterpret_cast<const RnPack<T> *> (array + i);
-}
-
-template <typename T>
-__device__ inline void
-rn_store_pack (T *array, int64_t i, const RnPack<T> &pack)
-{
-  RN_CHECK_ALIGNED (array + i, 16);
-  *reinterpret_cast<RnPack<T> *> (array + i) = pack;
 }
 
 /* ---- reductions ---- */

@@ -1,7 +1,8 @@
 # The simulated device, for tests only: the sources of the module, its kernels compiled as C++, and the entry points
 # of the CUDA runtime and of cuDNN that they call.
 CUDA_SIM_SOURCES = tests/gpu/sim/sim.h tests/gpu/sim/internal.h tests/gpu/sim/kernel-sim.h \
-  tests/gpu/sim/math-sim.h tests/gpu/sim/fibers.cc tests/gpu/sim/config.c tests/gpu/sim/events.c \
+  tests/gpu/sim/math-sim.h tests/gpu/sim/fibers.h tests/gpu/sim/fibers.cc tests/gpu/sim/shared.cc tests/gpu/sim/sync.cc \
+  tests/gpu/sim/config.c tests/gpu/sim/events.c \
   tests/gpu/sim/memory.c tests/gpu/sim/ranges.c tests/gpu/sim/runtime.c tests/gpu/sim/streams.c \
   tests/gpu/sim/sim-cudnn.h tests/gpu/sim/cudnn-internal.h tests/gpu/sim/cudnn-attributes.c \
   tests/gpu/sim/cudnn-compute.c \
@@ -9,7 +10,8 @@ CUDA_SIM_SOURCES = tests/gpu/sim/sim.h tests/gpu/sim/internal.h tests/gpu/sim/ke
   tests/gpu/sim/cudnn-graph.c tests/gpu/sim/cudnn-plans.c
 
 # Tests of the device, on the simulation or with the real library and no GPU.
-CUDA_TESTS = tests/gpu/test-sim-failures tests/gpu/test-sim-kernels tests/gpu/test-sim-runtime tests/gpu/test-sim-streams
+CUDA_TESTS = tests/gpu/test-sim-failures tests/gpu/test-sim-kernels \
+  tests/gpu/test-sim-mistakes tests/gpu/test-sim-runtime tests/gpu/test-sim-streams
 
 EXTRA_DIST += $(CUDA_SIM_SOURCES) tests/gpu/no-cuda.sh
 
@@ -74,10 +76,14 @@ tests_gpu_test_sim_engines_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_sim_failures_SOURCES = tests/gpu/test-sim-failures.c tests/gpu/sim-fixture.h tests/gpu/sim-fixture.c
 tests_gpu_test_sim_failures_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_sim_failures_LDADD = $(CUDA_SIM_LIBS)
-tests_gpu_test_sim_kernels_SOURCES = tests/gpu/test-sim-kernels.cc
+tests_gpu_test_sim_kernels_SOURCES = tests/gpu/test-sim-kernels.cc tests/gpu/kernel-fixture.h
 tests_gpu_test_sim_kernels_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
 tests_gpu_test_sim_kernels_CXXFLAGS = $(SIM_CXXFLAGS)
 tests_gpu_test_sim_kernels_LDADD = $(CUDA_SIM_LIBS)
+tests_gpu_test_sim_mistakes_SOURCES = tests/gpu/test-sim-mistakes.cc tests/gpu/kernel-fixture.h
+tests_gpu_test_sim_mistakes_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
+tests_gpu_test_sim_mistakes_CXXFLAGS = $(SIM_CXXFLAGS)
+tests_gpu_test_sim_mistakes_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_sim_runtime_SOURCES = tests/gpu/test-sim-runtime.c tests/gpu/sim-fixture.h tests/gpu/sim-fixture.c
 tests_gpu_test_sim_runtime_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_sim_runtime_LDADD = $(CUDA_SIM_LIBS)
