@@ -204,8 +204,6 @@ RN_BOUNDS (RN_BLOCK) sum_parts (int64_t c, int64_t parts, const float *partials,
 
 /* ---- launchers ---- */
 
-#define MOST_ROWS 65535 /* blocks of a grid's second dimension */
-
 static bool
 is_permuted (const RnCudaFilter *filter)
 {
@@ -219,7 +217,7 @@ rn_cuda_launch_weights_fwd (const RnCudaFilter *filter, const float *weights, co
   const int64_t k = filter->k, c = filter->c, cells = (int64_t) filter->r * filter->s;
   const int permutes = is_permuted (filter);
   const unsigned parts = permutes ? rn_n_blocks (c, CHANNELS) : rn_n_blocks (c * cells, ELEMENTS);
-  const dim3 grid (parts, k < MOST_ROWS ? (unsigned) k : MOST_ROWS);
+  const dim3 grid (parts, rn_n_blocks (k, 1));
 
   RN_SWITCH_FLOAT (filter->t, T,
                    return RN_LAUNCH (weights_fwd<T>, grid, RN_BLOCK, 0, stream, k, c, cells, permutes,

@@ -10,7 +10,7 @@ CUDA_SIM_SOURCES = tests/gpu/sim/sim.h tests/gpu/sim/internal.h tests/gpu/sim/ke
   tests/gpu/sim/cudnn-graph.c tests/gpu/sim/cudnn-plans.c
 
 # Tests of the device, on the simulation or with the real library and no GPU.
-CUDA_TESTS = tests/gpu/test-sim-failures tests/gpu/test-sim-kernels \
+CUDA_TESTS = tests/gpu/test-kernels tests/gpu/test-sim-failures tests/gpu/test-sim-kernels \
   tests/gpu/test-sim-mistakes tests/gpu/test-sim-runtime tests/gpu/test-sim-streams
 
 EXTRA_DIST += $(CUDA_SIM_SOURCES) tests/gpu/no-cuda.sh
@@ -51,7 +51,7 @@ tests_gpu_libcuda_sim_la_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM -DRN_CUDA_ARCH='"75,
 tests_gpu_libcuda_sim_la_CXXFLAGS = $(SIM_CXXFLAGS)
 tests_gpu_libcuda_sim_la_LIBADD = -lstdc++
 # Programs that use it: libcuda-sim first, it calls what the others define.
-CUDA_SIM_LIBS = tests/gpu/libcuda-sim.la $(TEST_LIBS)
+CUDA_SIM_LIBS = tests/gpu/libcuda-sim.la $(TEST_LIBS) -lstdc++
 
 # One table of cases, for the real cuDNN and for the simulated one.
 CUDNN_CASES = tests/gpu/test-cudnn-cases.c tests/gpu/cudnn-cases.h tests/gpu/cudnn-cases.c \
@@ -73,6 +73,14 @@ tests_gpu_test_sim_cudnn_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_sim_engines_SOURCES = tests/gpu/test-sim-engines.c $(CUDNN_SETUP)
 tests_gpu_test_sim_engines_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_sim_engines_LDADD = $(CUDA_SIM_LIBS)
+# The wrapped function notes which kernels are launched.
+tests_gpu_test_kernels_SOURCES = tests/gpu/test-kernels.c tests/gpu/device-cases.h tests/gpu/device-cases.c \
+  tests/gpu/device-run.h tests/gpu/device-run.c tests/gpu/weight-kernels.h tests/gpu/weight-kernels.c \
+  tests/kernels/cases.h tests/kernels/cases.c tests/kernels/compare.h tests/kernels/compare.c \
+  tests/kernels/harness.h tests/kernels/harness.c
+tests_gpu_test_kernels_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
+tests_gpu_test_kernels_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap,sim_check_launch
+tests_gpu_test_kernels_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_sim_failures_SOURCES = tests/gpu/test-sim-failures.c tests/gpu/sim-fixture.h tests/gpu/sim-fixture.c
 tests_gpu_test_sim_failures_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_sim_failures_LDADD = $(CUDA_SIM_LIBS)
