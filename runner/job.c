@@ -6,6 +6,7 @@
 
 #include "runner/job.h"
 
+#include "kernels/cuda-module.h"
 #include "kernels/plan-device.h"
 #include "runner/base/error.h"
 #include "runner/budget.h"
@@ -46,12 +47,30 @@ static const RnKeySpec data_keys[] = {
 
 /* ---- device ---- */
 
+/* One that only the library knows, by @profile. */
 static RnDevice *
-open_device (const RnRunConfig *config, GError **error)
+open_profile (const RnRunConfig *config, const char *profile, GError **error)
+{
+  const RnCudaModule *module = rn_cuda_module_get (error);
+  const RnCudaOptions options = { .half = config->fp16.level != RN_AMP_O0,
+                                  .deterministic = config->deterministic,
+                                  .profile = profile };
+
+  return module != NULL ? module->open (&options, error) : NULL;
+}
+
+static RnDevice *
+open_device (const RnRunConfig *config, const char *profile, GError **error)
 {
   int n_threads = config->threads > 0 ? (int) config->threads : (int) g_get_num_processors ();
-  gboolean is_cpu = g_str_equal (config->device, "cpu");
-  RnDevice *device = is_cpu ? rn_device_new_cpu (n_threads, error) : rn_device_new_plan_cuda ();
+  RnDevice *device = NULL;
+
+  if (profile != NULL)
+    device = open_profile (config, profile, error);
+  else if (g_str_equal (config->device, "cpu"))
+    device = rn_device_new_cpu (n_threads, error);
+  else
+    device = rn_device_new_plan_cuda ();
   if (device)
     {
       device->workspace_limit = config->memory.workspace_bytes;
@@ -62,10 +81,11 @@ open_device (const RnRunConfig *config, GError **error)
 }
 
 static RnJob *
-new_job (RnNode *root, gboolean can_run, GError **error)
+new_job (RnNode *root, gboolean can_run, const char *profile, GError **error)
 {
   g_autoptr (RnJob) job = g_new0 (RnJob, 1);
   job->root = root;
+  job->profile = g_strdup (profile);
   rn_datasets_register ();
   if (!rn_models_register (error) || !rn_plugins_load (root, error)
       || !rn_run_config_parse (root, &job->config, error)
@@ -73,20 +93,26 @@ new_job (RnNode *root, gboolean can_run, GError **error)
       || !rn_strategies_check (root, &job->config, NULL, error)
       || !rn_keys_parse (data_keys, job->config.data, &job->data, NULL, error))
     return NULL;
-  job->device = open_device (&job->config, error);
+  job->device = open_device (&job->config, job->profile, error);
   return job->device ? g_steal_pointer (&job) : NULL;
 }
 
 RnJob *
 rn_job_new (RnNode *root, GError **error)
 {
-  return new_job (root, TRUE, error);
+  return new_job (root, TRUE, NULL, error);
 }
 
 RnJob *
 rn_job_new_for_plan (RnNode *root, GError **error)
 {
-  return new_job (root, FALSE, error);
+  return new_job (root, FALSE, NULL, error);
+}
+
+RnJob *
+rn_job_new_for_profile (RnNode *root, const char *profile, GError **error)
+{
+  return new_job (root, FALSE, profile, error);
 }
 
 gboolean
@@ -109,7 +135,8 @@ rn_job_new_variant (const RnJob *job, RnNode *root, RnCallCache *calls, GError *
   variant->wants = job->wants;
   memcpy (variant->datasets, job->datasets, sizeof variant->datasets);
   memcpy (variant->samplers, job->samplers, sizeof variant->samplers);
-  variant->device = open_device (&variant->config, error);
+  variant->profile = g_strdup (job->profile);
+  variant->device = open_device (&variant->config, variant->profile, error);
   if (variant->device == NULL)
     return NULL;
   variant->device->calls = calls;
@@ -135,6 +162,7 @@ rn_job_free (RnJob *job)
       g_clear_pointer (&job->datasets[split], rn_dataset_free);
     }
   g_clear_pointer (&job->device, rn_device_free);
+  g_free (job->profile);
   rn_keys_clear (data_keys, &job->data);
   rn_run_config_clear (&job->config);
   rn_node_free (job->root);

@@ -47,6 +47,7 @@ typedef struct
   RnRunConfig config; /* lent by root */
   RnDataConfig data;
   RnDevice *device;
+  char *profile;                       /* (nullable) JSON of a device that is not there */
   RnModel *model;                      /* NULL until rn_job_open_model */
   RnDataset *datasets[RN_SPLIT_COUNT]; /* NULL until rn_job_open_data */
   RnSampler *samplers[RN_SPLIT_COUNT];
@@ -67,6 +68,11 @@ typedef struct
 RnJob *rn_job_new (RnNode *root, GError **error);
 /* Also for a device that is not there: its programs can be planned, not reserved. */
 RnJob *rn_job_new_for_plan (RnNode *root, GError **error);
+/*
+ * The same for one whose `device:` is cuda and that @profile describes (device-profile.h). Errors:
+ * RN_DEVICE_ERROR_MISSING, there is no module of the CUDA device, or its library does not take the profile.
+ */
+RnJob *rn_job_new_for_profile (RnNode *root, const char *profile, GError **error);
 gboolean rn_job_is_for_plan (const RnJob *job);
 void rn_job_free (RnJob *job);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnJob, rn_job_free)

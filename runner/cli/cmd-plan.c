@@ -9,6 +9,7 @@
 #include "runner/cli/common.h"
 #include "runner/cli/plan-report.h"
 #include "runner/cli/shape.h"
+#include "runner/device-profile.h"
 
 static void
 print_pass (const char *pass, const RnGraph *graph, gpointer user_data)
@@ -33,7 +34,8 @@ print_passes (RnJob *job, GError **error)
 
 typedef struct
 {
-  char *shape, *batch, *budget, *png;
+  char *shape, *batch, *budget, *png, *profile_name;
+  char *profile; /* the JSON of that name, or NULL */
   gboolean json, passes, measure;
 } PlanOptions;
 
@@ -44,6 +46,8 @@ plan_options_clear (PlanOptions *options)
   g_free (options->batch);
   g_free (options->budget);
   g_free (options->png);
+  g_free (options->profile_name);
+  g_free (options->profile);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PlanOptions, plan_options_clear)
 
@@ -58,7 +62,9 @@ static RnJob *
 open_job (const RnOptions *options, const PlanOptions *plan, int batch, GError **error)
 {
   RnNode *root = rn_options_load_with_budget (options, plan->budget, error);
-  g_autoptr (RnJob) job = root != NULL ? rn_job_new_for_plan (root, error) : NULL;
+  g_autoptr (RnJob) job = root == NULL            ? NULL
+                          : plan->profile != NULL ? rn_job_new_for_profile (root, plan->profile, error)
+                                                  : rn_job_new_for_plan (root, error);
   if (job == NULL || !rn_job_check (job, error)
       || !rn_job_open_shapes (job, plan->shape, batch, TRUE, plan->measure, error)
       || (plan->measure && !rn_run_config_need_device (job->root, &job->config, error)))
@@ -131,6 +137,28 @@ read_batch (const PlanOptions *plan, int *batch, GError **error)
   return TRUE;
 }
 
+/* The profile, and the device that it means. */
+static gboolean
+read_profile (PlanOptions *plan, RnOptions *options, GError **error)
+{
+  const char *conflict = plan->measure ? "--measure runs a step, which only a device that is there can"
+                         : options->device != NULL && !g_str_has_prefix (options->device, "cuda")
+                             ? "it is of a CUDA device, and --device says another"
+                             : NULL;
+
+  if (plan->profile_name == NULL)
+    return TRUE;
+  if (conflict != NULL)
+    {
+      g_set_error (error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE, "--device-profile: %s", conflict);
+      return FALSE;
+    }
+  if (options->device == NULL)
+    options->device = g_strdup ("cuda");
+  plan->profile = rn_device_profile_load (plan->profile_name, error);
+  return plan->profile != NULL;
+}
+
 /* What was planned must be what is written. */
 static gboolean
 check_measure (const RnPlanMeasure *measure, GError **error)
@@ -187,6 +215,11 @@ rn_cmd_plan (int argc, char **argv)
     { "budget", 0, 0, G_OPTION_ARG_STRING, &plan.budget,
       "As memory.budget: a size, such as 700MiB, or auto: choose strategies for the shortest step within it",
       "SIZE" },
+    { "device-profile", 0, 0, G_OPTION_ARG_STRING, &plan.profile_name,
+      "A CUDA device that need not be there, such as t4 or h200, or a file that describes one: workspaces "
+      "are "
+      "those of cuDNN's engines for it",
+      "NAME" },
     { "json", 0, 0, G_OPTION_ARG_NONE, &plan.json, "Print JSON", NULL },
     { "png", 0, 0, G_OPTION_ARG_FILENAME, &plan.png, "Draw the bytes that are alive over the ops of the step",
       "FILE.png" },
@@ -204,6 +237,7 @@ rn_cmd_plan (int argc, char **argv)
                 "  runner plan configs/retinanet_voc.yaml --shape 608x1024 --budget 700MiB\n"
                 "  runner plan configs/retinanet_voc.yaml --shape 608x1024 --budget 2GiB --batch auto\n"
                 "  runner plan configs/retinanet_voc.yaml --shape 608x1024 --batch 1 --threads 2 --json\n"
+                "  runner plan configs/retinanet_voc.yaml --shape 608x1024 --device-profile t4\n"
                 "  runner plan configs/retinanet_shapes.yaml --png timeline.png\n"
                 "  runner plan configs/retinanet_shapes.yaml --shape 128x160 --measure\n",
     .groups = RN_OPTIONS_CONFIG | RN_OPTIONS_RUN,
@@ -214,7 +248,8 @@ rn_cmd_plan (int argc, char **argv)
   int batch;
   g_auto (RnOptions) options = { 0 };
   g_auto (RnLargestBatch) largest = { 0 };
-  if (!rn_options_parse (&usage, argc, argv, &options, &error) || !read_batch (&plan, &batch, &error))
+  if (!rn_options_parse (&usage, argc, argv, &options, &error) || !read_batch (&plan, &batch, &error)
+      || !read_profile (&plan, &options, &error))
     return rn_cli_fail (error);
   g_autoptr (RnJob) job = wants_largest (&plan) ? open_largest (&options, &plan, &largest, &error)
                                                 : open_job (&options, &plan, batch, &error);

@@ -33,8 +33,12 @@ print_summary (const RnPlanReport *report)
   g_print ("convolution  %.2f G multiply-adds per image, forward\n", (double) plan->macs / m.worst.n / 1e9);
   g_print ("device       %s\n", report->job->device->description);
   if (rn_job_is_for_plan (report->job))
-    g_print ("             the total is an upper bound: each convolution has the whole of "
-             "memory.workspace_limit\n");
+    g_print (
+        "             %s memory.workspace_limit\n",
+        report->job->profile == NULL ? "the total is an upper bound: each convolution has the whole of"
+        : report->job->config.deterministic
+            ? "each convolution has the workspace of the engine that cuDNN ranks first within"
+            : "each convolution has at most the workspace planned: the most of any engine of cuDNN within");
   g_print ("\n");
   g_print ("                           MiB\n");
   g_print ("parameters, buffers   %8.1f\n", mib (m.param_bytes));

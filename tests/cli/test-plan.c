@@ -270,6 +270,48 @@ test_cuda (Fixture *f, gconstpointer user_data)
   g_assert_null (strstr (cpu.out, "upper bound"));
 }
 
+/* A device that is not there, by the library's own answers for it. */
+static void
+test_device_profile (Fixture *f, gconstpointer user_data)
+{
+  g_auto (Result) wrong = run_program ("plan", f->config, SHAPE, "--device-profile", "t5", SMALL, NULL);
+  g_assert_cmpint (wrong.code, ==, 2);
+  assert_contains (wrong.err, "no device profile \"t5\"");
+  assert_contains (wrong.err, "rtx4090");
+  g_auto (Result) cpu =
+      run_program ("plan", f->config, SHAPE, "--device-profile", "t4", "--device", "cpu", SMALL, NULL);
+  g_assert_cmpint (cpu.code, ==, 2);
+  g_auto (Result) measure =
+      run_program ("plan", f->config, SHAPE, "--device-profile", "t4", "--measure", SMALL, NULL);
+  g_assert_cmpint (measure.code, ==, 2);
+
+  g_auto (Result) text = run_program ("plan", f->config, SHAPE, "--device-profile", "t4", SMALL, NULL);
+  if (text.code == 3)
+    {
+      assert_contains (text.err, "CUDA: the module ");
+      g_test_skip (text.err);
+      return;
+    }
+  g_assert_cmpint (text.code, ==, 0);
+  assert_contains (text.out, "profile of Tesla T4 (sm_75)");
+  assert_contains (text.out, "the most of any engine of cuDNN within");
+  for (int deterministic = 0; deterministic < 2; deterministic++)
+    {
+      g_auto (Result) json =
+          run_program ("plan", f->config, SHAPE, "--device-profile", "h200", "--json", SMALL, "fp16={}",
+                       deterministic ? "deterministic=true" : "deterministic=false", NULL);
+      g_autoptr (JsonParser) parser = parse_json (&json);
+      gint64 bytes = json_object_get_int_member (json_object_of (parser), "workspace_bytes");
+      g_assert_cmpint (bytes, >, 0);
+      g_assert_cmpint (bytes, <=, 64 << 20);
+    }
+  /* It knows what a device cannot do. */
+  g_auto (Result) bf16 =
+      run_program ("plan", f->config, SHAPE, "--device-profile", "t4", SMALL, "fp16={dtype: bf16}", NULL);
+  g_assert_cmpint (bf16.code, ==, 1);
+  assert_contains (bf16.err, "no kernel takes it");
+}
+
 /* A step writes what the plan has, in both arenas, and says so for each layer. */
 static void
 test_measure (Fixture *f, gconstpointer user_data)
@@ -379,6 +421,7 @@ main (int argc, char **argv)
   ADD ("/plan/largest-batch", test_largest);
   ADD ("/plan/png", test_png);
   ADD ("/plan/cuda", test_cuda);
+  ADD ("/plan/device-profile", test_device_profile);
   ADD ("/plan/measure", test_measure);
   ADD ("/plan/refused-training", test_refused_training);
   return g_test_run ();
