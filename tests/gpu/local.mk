@@ -99,6 +99,14 @@ tests_gpu_test_sim_streams_SOURCES = tests/gpu/test-sim-streams.c tests/gpu/sim-
 tests_gpu_test_sim_streams_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_sim_streams_LDADD = $(CUDA_SIM_LIBS)
 
+# Built by hand, for a machine with a device: make bench-gpu
+EXTRA_PROGRAMS += tests/gpu/bench-kernels
+tests_gpu_bench_kernels_SOURCES = tests/gpu/bench-kernels.c
+tests_gpu_bench_kernels_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_bench_kernels_LDADD = $(TEST_LIBS)
+bench-gpu: tests/gpu/bench-kernels$(EXEEXT) runner-cuda-1.la
+	tests/gpu/bench-kernels$(EXEEXT)
+
 # As the C compiler rounds: nothing is fused. Kernels read elements as packs, which nvcc allows.
 SIM_CXXFLAGS = -std=gnu++17 -O1 -g -ffp-contract=off -fno-strict-aliasing -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter \
   -Wno-unknown-pragmas $(SANITIZE_CFLAGS)
