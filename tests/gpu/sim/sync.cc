@@ -182,8 +182,6 @@ sim_warp (SimWarpOp op, unsigned mask, uint64_t value, int operand, int width, c
           fail ("%s:%d: %s: the mask 0x%x holds lane %d, which the block has not", file, line, op_name (op),
                 mask, i);
         const Thread *t = &warp[i];
-        if (t->state == ENDED)
-          fail ("%s:%d: %s: the mask 0x%x holds lane %d, which has ended", file, line, op_name (op), mask, i);
         all_came =
             all_came && t->state == IN_WARP && t->op == op && t->mask == mask && is_same_site (t, self);
       }
