@@ -11,7 +11,7 @@ CUDA_SIM_SOURCES = tests/gpu/sim/sim.h tests/gpu/sim/internal.h tests/gpu/sim/ke
 
 # Tests of the device, on the simulation or with the real library and no GPU.
 CUDA_TESTS = tests/gpu/test-kernels tests/gpu/test-sim-failures tests/gpu/test-sim-kernels \
-  tests/gpu/test-sim-mistakes tests/gpu/test-sim-runtime tests/gpu/test-sim-streams
+  tests/gpu/test-sim-mistakes tests/gpu/test-sim-runtime tests/gpu/test-sim-streams tests/gpu/test-values
 
 EXTRA_DIST += $(CUDA_SIM_SOURCES) tests/gpu/no-cuda.sh
 
@@ -21,18 +21,20 @@ tests_gpu_test_plan_store_LDADD = $(TEST_LIBS)
 
 if HAVE_CUDA
 check_LTLIBRARIES = tests/gpu/libcuda-sim.la tests/gpu/libcuda-conv.la
-check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-conv-library tests/gpu/test-plans \
+check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-training tests/gpu/test-training-faults \
+  tests/gpu/test-conv-library tests/gpu/test-plans \
   tests/gpu/test-conv-measure tests/gpu/test-conv-stored tests/gpu/test-cudnn-cases \
   tests/gpu/test-cudnn-cases-sim tests/gpu/test-sim-cudnn tests/gpu/test-sim-engines
 
 # Convolutions with the real cuDNN: it answers for devices that are not there, and needs no driver for that.
 tests_gpu_libcuda_conv_la_SOURCES = $(CUDA_CONV_SOURCES)
 tests_gpu_libcuda_conv_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
-tests_gpu_test_conv_library_SOURCES = tests/gpu/test-conv-library.c
+tests_gpu_test_conv_library_SOURCES = tests/gpu/test-conv-library.c tests/gpu/vendor-leaks.c
 tests_gpu_test_conv_library_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_conv_library_LDFLAGS = $(AM_LDFLAGS) $(CUDA_RPATH)
 tests_gpu_test_conv_library_LDADD = tests/gpu/libcuda-conv.la $(TEST_LIBS) $(CUDA_LIBS)
-tests_gpu_test_plans_SOURCES = tests/gpu/test-plans.c tests/gpu/conv-problems.c tests/gpu/conv-problems.h
+tests_gpu_test_plans_SOURCES = tests/gpu/test-plans.c tests/gpu/conv-problems.c tests/gpu/conv-problems.h \
+  tests/gpu/vendor-leaks.c
 tests_gpu_test_plans_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_plans_LDFLAGS = $(AM_LDFLAGS) $(CUDA_RPATH)
 tests_gpu_test_plans_LDADD = tests/gpu/libcuda-conv.la $(TEST_LIBS) $(CUDA_LIBS)
@@ -81,6 +83,19 @@ tests_gpu_test_kernels_SOURCES = tests/gpu/test-kernels.c tests/gpu/device-cases
 tests_gpu_test_kernels_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
 tests_gpu_test_kernels_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap,sim_check_launch
 tests_gpu_test_kernels_LDADD = $(CUDA_SIM_LIBS)
+tests_gpu_test_values_SOURCES = tests/gpu/test-values.c tests/gpu/device-run.h tests/gpu/device-run.c \
+  tests/kernels/compare.h tests/kernels/compare.c tests/kernels/harness.h tests/kernels/harness.c
+tests_gpu_test_values_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
+tests_gpu_test_values_LDADD = $(CUDA_SIM_LIBS)
+# Whole trainings.
+TRAINING_RUN = tests/gpu/training-run.h tests/gpu/training-run.c tests/runner/small-detector.h \
+  tests/runner/small-detector.c tests/tree.h tests/tree.c
+tests_gpu_test_training_SOURCES = tests/gpu/test-training.c $(TRAINING_RUN)
+tests_gpu_test_training_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_training_LDADD = $(CUDA_SIM_LIBS)
+tests_gpu_test_training_faults_SOURCES = tests/gpu/test-training-faults.c $(TRAINING_RUN)
+tests_gpu_test_training_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_training_faults_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_sim_failures_SOURCES = tests/gpu/test-sim-failures.c tests/gpu/sim-fixture.h tests/gpu/sim-fixture.c
 tests_gpu_test_sim_failures_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_sim_failures_LDADD = $(CUDA_SIM_LIBS)

@@ -1,0 +1,62 @@
+/* training-run.h: trainings of the small detector (SMALL_RESNET) on the simulated device, or on the CPU. */
+#ifndef TESTS_GPU_TRAINING_RUN_H
+#define TESTS_GPU_TRAINING_RUN_H
+
+#include "kernels/cuda/device-cuda.h"
+#include "runner/strategies.h"
+#include "tests/gpu/sim/sim.h"
+#include "tests/runner/small-detector.h"
+
+#define MAX_ITERS 20
+
+/* How a run is made. */
+typedef struct
+{
+  gboolean on_cpu;
+  SimConfig sim;
+  gboolean measured; /* engines are chosen by time */
+  RnCudaLayout layout;
+  RnDType dtype; /* F32, or half precision */
+  int strategy;  /* RnStrategyId, or -1 */
+  int n_iters;
+  const char *more[4]; /* lines for --set, NULL-ended */
+  void (*plant) (RnDevice *device);
+} Run;
+
+/* What it gave. */
+typedef struct
+{
+  int n_iters;
+  double losses[MAX_ITERS];
+  unsigned long allocations[MAX_ITERS]; /* so far */
+  GArray *params;                       /* of float, at the end */
+} Outcome;
+
+void outcome_clear (Outcome *outcome);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Outcome, outcome_clear)
+
+extern const SimConfig t4, a100;
+extern Outcome *watched; /* of the run that is under way; what its iterations gave is noted here */
+
+/* RN_TEST_LONG=1 */
+extern gboolean is_long;
+
+/* Once, in front of the tests; and the end of it. */
+void training_runs_begin (void);
+void training_runs_end (void);
+
+GArray *read_params (RnRunner *runner); /* (transfer full) of float */
+/* What --set has to say. (transfer full) */
+GPtrArray *changes_of (const Run *run);
+RnJob *open_job (const Run *run, const char *dir);
+/* In @dir, ready to run. Weights stay random. */
+RnTraining *open_run (const Run *run, const char *dir);
+/* The whole of it. */
+void run_training (const Run *run, Outcome *outcome);
+
+/* @relative: of the loss */
+void assert_close (const Outcome *a, const Outcome *b, double relative);
+/* Losses and parameters, bit by bit. */
+void assert_same (const Outcome *a, const Outcome *b);
+
+#endif
