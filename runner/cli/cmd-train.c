@@ -157,6 +157,21 @@ say_memory (RnJob *job)
              resident);
 }
 
+/* A device that failed gives nothing any more, so what is on disk is what is left of the run. */
+static void
+name_checkpoint (const RnJob *job, GError **error)
+{
+  const char *work_dir = job->config.work_dir;
+  g_autoptr (GPtrArray) list = rn_checkpoint_list_read (work_dir, NULL);
+
+  if (error == NULL || (*error)->domain != RN_DEVICE_ERROR || list == NULL || list->len == 0)
+    return;
+  g_autoptr (GError) cause = g_steal_pointer (error);
+  g_autofree char *path = rn_checkpoint_list_path (work_dir, g_ptr_array_index (list, 0));
+  rn_set_error (error, cause->domain, cause->code, "%s; the last checkpoint is %s, --resume goes on from it",
+                cause->message, path);
+}
+
 static gboolean
 train (RnNode *root, const RnOptions *options, int *signal, GError **error)
 {
@@ -188,6 +203,8 @@ train (RnNode *root, const RnOptions *options, int *signal, GError **error)
   *signal = rn_runner_signal (training->runner);
   if (is_ok)
     say_memory (training->job);
+  else
+    name_checkpoint (training->job, error);
   return is_ok;
 }
 
