@@ -253,11 +253,14 @@ count_largest_workspace (const char *config, const char *line)
   return most;
 }
 
-/* Every convolution has the limit, no more, and nothing can be trained. */
+/* Every convolution has the limit, no more, and nothing can be trained. Without a limit it has what an engine
+ * may take, and room for the weights as that reads them: of this model less than 1 MiB. */
 static void
 test_cuda (Fixture *f, gconstpointer user_data)
 {
-  g_assert_cmpint (count_largest_workspace (f->config, "seed=0"), ==, 64 << 20);
+  gint64 unlimited = count_largest_workspace (f->config, "seed=0");
+  g_assert_cmpint (unlimited, >, 64 << 20);
+  g_assert_cmpint (unlimited, <, 65 << 20);
   g_assert_cmpint (count_largest_workspace (f->config, "memory.workspace_limit=16MiB"), ==, 16 << 20);
 
   g_auto (Result) text = run_program ("plan", f->config, SHAPE, "--device", "cuda:1", SMALL, NULL);
