@@ -7,7 +7,7 @@
 #include "runner/base/size.h"
 #include "runner/budget.h"
 #include "runner/largest-batch.h"
-#include "runner/process-memory.h"
+#include "runner/predict.h"
 
 /* As one argument list: the batch, and @lines. (transfer full) */
 static char *
@@ -66,10 +66,11 @@ gboolean
 rn_job_check_fit (const RnJob *job, gsize other_bytes, GError **error)
 {
   RnMemory memory = rn_programs_memory (job->programs);
-  guint64 available = rn_available_memory ();
-  RnRoom room = { .bytes = available > other_bytes ? available - other_bytes : 0, .counts_host = TRUE };
-  guint64 needed = rn_room_needed (&room, &memory);
+  RnRoom room = rn_room_free (job);
+  guint64 available = room.bytes, needed = rn_room_needed (&room, &memory);
 
+  other_bytes = room.counts_host ? other_bytes : 0; /* they are in memory of the host */
+  room.bytes = available > other_bytes ? available - other_bytes : 0;
   if (needed <= room.bytes)
     return TRUE;
   g_autofree char *advice = advise (job, &room);

@@ -11,13 +11,27 @@
 #define FREE_SHARE 0.9
 
 RnRoom
+rn_room_free (const RnJob *job)
+{
+  const RnDeviceVtbl *vtbl = job->device->vtbl;
+  guint64 bytes = 0, total = 0;
+
+  if (vtbl->memory_info == NULL)
+    return (RnRoom){ .bytes = rn_available_memory (), .counts_host = TRUE };
+  vtbl->memory_info (job->device, &bytes, &total);
+  return (RnRoom){ .bytes = bytes };
+}
+
+RnRoom
 rn_room_of (const RnJob *job)
 {
   const RnMemoryConfig *memory = &job->config.memory;
 
   if (memory->budget == RN_BUDGET_SIZE)
     return (RnRoom){ .bytes = memory->budget_bytes, .is_budget = TRUE };
-  return (RnRoom){ .bytes = (guint64) ((double) rn_available_memory () * FREE_SHARE), .counts_host = TRUE };
+  RnRoom room = rn_room_free (job);
+  room.bytes = (guint64) ((double) room.bytes * FREE_SHARE);
+  return room;
 }
 
 guint64

@@ -32,6 +32,8 @@ typedef struct
   gboolean counts_host; /* host memory comes out of the same bytes */
 } RnRoom;
 
+/* What the device has free; where its memory is the process's own, what the system has. */
+RnRoom rn_room_free (const RnJob *job);
 /* By `memory.budget`: that size; else what the device has free, less a tenth. */
 RnRoom rn_room_of (const RnJob *job);
 /* What a run takes of it. */

@@ -8,7 +8,7 @@
 #include "runner/base/size.h"
 #include "runner/config/config.h"
 #include "runner/fit.h"
-#include "runner/process-memory.h"
+#include "runner/predict.h"
 #include "runner/strategies.h"
 #include "runner/train-task.h"
 
@@ -86,7 +86,7 @@ check_memory (RnTraining *training, GError **error)
   RnMemory memory = rn_programs_memory (training->job->programs);
   gsize loader_bytes = rn_train_task_loader_bytes (training->task);
   guint64 needed = (guint64) memory.total_bytes + memory.host_bytes + loader_bytes,
-          available = rn_available_memory ();
+          available = rn_room_free (training->job).bytes;
   g_autofree char *params = rn_size_format (memory.param_bytes), *grads = rn_size_format (memory.grad_bytes);
   g_autofree char *state = rn_size_format (memory.state_bytes), *arena = rn_size_format (memory.arena_bytes);
   g_autofree char *loaders = rn_size_format (loader_bytes), *total = rn_size_format (needed);

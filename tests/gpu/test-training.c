@@ -12,6 +12,7 @@
 #include "tests/tree.h"
 
 #include <math.h>
+#include <string.h>
 
 static void
 test_fp32 (void)
@@ -163,6 +164,25 @@ test_bytes (gconstpointer user_data)
   remove_tree (dir);
 }
 
+/* What the device has is looked at before anything is taken. */
+static void
+test_too_small (void)
+{
+  const Run run = {
+    .sim = { .model = "t4", .n_devices = 1, .driver_version = 13000, .memory_bytes = 64 << 10 },
+    .strategy = -1,
+    .n_iters = 1
+  };
+  g_autoptr (GError) error = NULL;
+  g_autofree char *dir = g_dir_make_tmp ("rn-gpu-XXXXXX", &error);
+
+  g_assert_null (rn_training_new (open_job (&run, dir), NULL, TRUE, &error));
+  g_assert_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY);
+  g_assert_nonnull (strstr (error->message, "and 64.0 KiB are available"));
+  g_assert_cmpuint (sim_n_allocations (), ==, 0);
+  remove_tree (dir);
+}
+
 /* ---- runs that go on ---- */
 
 #define SAVE_2 "checkpoint_config={interval: 2, by_epoch: false}"
@@ -264,6 +284,7 @@ main (int argc, char **argv)
   g_test_add_data_func ("/training/half/bf16", GINT_TO_POINTER (RN_BF16), test_half);
   g_test_add_data_func ("/training/bytes/plain", GINT_TO_POINTER (-1), test_bytes);
   g_test_add_data_func ("/training/bytes/offload", GINT_TO_POINTER (RN_STRATEGY_OFFLOAD_IDLE), test_bytes);
+  g_test_add_func ("/training/too-small", test_too_small);
   g_test_add_func ("/training/resume", test_resume);
   g_test_add_func ("/inference", test_inference);
   int result = g_test_run ();
