@@ -59,7 +59,7 @@ CUDA_SIM_LIBS = tests/gpu/libcuda-sim.la $(TEST_LIBS) -lstdc++
 CUDNN_CASES = tests/gpu/test-cudnn-cases.c tests/gpu/cudnn-cases.h tests/gpu/cudnn-cases.c \
   tests/gpu/cudnn-tensor-cases.c tests/gpu/cudnn-graph-cases.c tests/gpu/cudnn-plan-cases.c \
   tests/gpu/cudnn-build.h tests/gpu/cudnn-build.c
-tests_gpu_test_cudnn_cases_SOURCES = $(CUDNN_CASES)
+tests_gpu_test_cudnn_cases_SOURCES = $(CUDNN_CASES) tests/gpu/vendor-leaks.c
 tests_gpu_test_cudnn_cases_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_cudnn_cases_LDFLAGS = $(AM_LDFLAGS) $(CUDA_RPATH)
 tests_gpu_test_cudnn_cases_LDADD = $(TEST_LIBS) $(CUDA_LIBS)

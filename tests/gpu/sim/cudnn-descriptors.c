@@ -182,7 +182,8 @@ store (SimDescriptor *d, const SimAttribute *a, int type, int64_t n, const void 
     {
       /* One byte more, so that texts end, and nothing is something. */
       value->data = g_malloc0 (value->bytes + 1);
-      memcpy (value->data, values, value->bytes);
+      if (value->bytes > 0)
+        memcpy (value->data, values, value->bytes);
     }
   g_hash_table_insert (d->values, GINT_TO_POINTER (a->name), value);
 }
