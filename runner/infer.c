@@ -8,7 +8,7 @@
 #include "datasets/pipeline.h"
 #include "runner/base/error.h"
 #include "runner/base/size.h"
-#include "runner/process-memory.h"
+#include "runner/predict.h"
 #include "runner/weights/load.h"
 
 struct _RnInfer
@@ -312,7 +312,8 @@ check_memory (const RnInfer *infer, const Buffers *buffers, GError **error)
 {
   RnMemory memory = rn_programs_memory (infer->job->programs);
   guint64 images = 2 * (guint64) buffers->pixels + buffers->input + buffers->picture;
-  guint64 needed = memory.total_bytes + images, available = rn_available_memory ();
+  const RnRoom room = rn_room_free (infer->job);
+  guint64 needed = memory.total_bytes + (room.counts_host ? images : 0), available = room.bytes;
   g_autofree char *params = rn_size_format (memory.param_bytes), *arena = rn_size_format (memory.arena_bytes);
   g_autofree char *images_text = rn_size_format (images), *total = rn_size_format (needed);
   g_autofree char *free_text = available == G_MAXUINT64 ? g_strdup ("unknown") : rn_size_format (available);

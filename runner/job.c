@@ -6,13 +6,12 @@
 
 #include "runner/job.h"
 
-#include "kernels/cuda-module.h"
-#include "kernels/plan-device.h"
 #include "runner/base/error.h"
 #include "runner/budget.h"
 #include "runner/config/config.h"
 #include "runner/config/schema.h"
 #include "runner/job-precision.h"
+#include "runner/open-device.h"
 #include "runner/optimizer.h"
 #include "runner/plugin.h"
 #include "runner/strategies.h"
@@ -45,80 +44,63 @@ static const RnKeySpec data_keys[] = {
   RN_KEY_END,
 };
 
-/* ---- device ---- */
+/* ---- jobs ---- */
 
-/* One that only the library knows, by @profile. */
-static RnDevice *
-open_profile (const RnRunConfig *config, const char *profile, GError **error)
+typedef enum
 {
-  const RnCudaModule *module = rn_cuda_module_get (error);
-  const RnCudaOptions options = { .half = config->fp16.level != RN_AMP_O0,
-                                  .deterministic = config->deterministic,
-                                  .profile = profile };
-
-  return module != NULL ? module->open (&options, error) : NULL;
-}
-
-static RnDevice *
-open_device (const RnRunConfig *config, const char *profile, GError **error)
-{
-  int n_threads = config->threads > 0 ? (int) config->threads : (int) g_get_num_processors ();
-  RnDevice *device = NULL;
-
-  if (profile != NULL)
-    device = open_profile (config, profile, error);
-  else if (g_str_equal (config->device, "cpu"))
-    device = rn_device_new_cpu (n_threads, error);
-  else
-    device = rn_device_new_plan_cuda ();
-  if (device)
-    {
-      device->workspace_limit = config->memory.workspace_bytes;
-      device->prefer = config->backend.prefer;
-      device->forbid = config->backend.forbid;
-    }
-  return device;
-}
+  TO_RUN,
+  TO_TRAIN,
+  TO_PLAN,
+} Purpose;
 
 static RnJob *
-new_job (RnNode *root, gboolean can_run, const char *profile, GError **error)
+new_job (RnNode *root, Purpose purpose, const char *profile, GError **error)
 {
   g_autoptr (RnJob) job = g_new0 (RnJob, 1);
   job->root = root;
-  job->profile = g_strdup (profile);
   rn_datasets_register ();
   if (!rn_models_register (error) || !rn_plugins_load (root, error)
       || !rn_run_config_parse (root, &job->config, error)
-      || (can_run && !rn_run_config_need_device (root, &job->config, error))
       || !rn_strategies_check (root, &job->config, NULL, error)
       || !rn_keys_parse (data_keys, job->config.data, &job->data, NULL, error))
     return NULL;
-  job->device = open_device (&job->config, job->profile, error);
+  job->is_for_plan = purpose == TO_PLAN && rn_device_is_cuda (job->config.device);
+  job->profile = g_strdup (profile);
+  if (profile == NULL && rn_device_is_cuda (job->config.device))
+    job->profile = rn_device_profile (&job->config);
+  job->device = job->is_for_plan ? rn_open_device_for_plans (&job->config, job->profile, error)
+                                 : rn_open_device (root, &job->config, purpose == TO_TRAIN, error);
   return job->device ? g_steal_pointer (&job) : NULL;
 }
 
 RnJob *
 rn_job_new (RnNode *root, GError **error)
 {
-  return new_job (root, TRUE, NULL, error);
+  return new_job (root, TO_RUN, NULL, error);
+}
+
+RnJob *
+rn_job_new_for_training (RnNode *root, GError **error)
+{
+  return new_job (root, TO_TRAIN, NULL, error);
 }
 
 RnJob *
 rn_job_new_for_plan (RnNode *root, GError **error)
 {
-  return new_job (root, FALSE, NULL, error);
+  return new_job (root, TO_PLAN, NULL, error);
 }
 
 RnJob *
 rn_job_new_for_profile (RnNode *root, const char *profile, GError **error)
 {
-  return new_job (root, FALSE, profile, error);
+  return new_job (root, TO_PLAN, profile, error);
 }
 
 gboolean
 rn_job_is_for_plan (const RnJob *job)
 {
-  return !g_str_equal (job->config.device, "cpu");
+  return job->is_for_plan;
 }
 
 RnJob *
@@ -135,8 +117,7 @@ rn_job_new_variant (const RnJob *job, RnNode *root, RnCallCache *calls, GError *
   variant->wants = job->wants;
   memcpy (variant->datasets, job->datasets, sizeof variant->datasets);
   memcpy (variant->samplers, job->samplers, sizeof variant->samplers);
-  variant->profile = g_strdup (job->profile);
-  variant->device = open_device (&variant->config, variant->profile, error);
+  variant->device = rn_open_device_for_plans (&variant->config, job->profile, error);
   if (variant->device == NULL)
     return NULL;
   variant->device->calls = calls;

@@ -47,7 +47,8 @@ typedef struct
   RnRunConfig config; /* lent by root */
   RnDataConfig data;
   RnDevice *device;
-  char *profile;                       /* (nullable) JSON of a device that is not there */
+  char *profile;                       /* (nullable) owned: JSON of a CUDA device, see open-device.h */
+  gboolean is_for_plan;                /* nothing can run */
   RnModel *model;                      /* NULL until rn_job_open_model */
   RnDataset *datasets[RN_SPLIT_COUNT]; /* NULL until rn_job_open_data */
   RnSampler *samplers[RN_SPLIT_COUNT];
@@ -66,6 +67,8 @@ typedef struct
 
 /* @root: (transfer full). Checks the top level and opens the device. */
 RnJob *rn_job_new (RnNode *root, GError **error);
+/* The same, and what is chosen for the device is kept in the work dir. */
+RnJob *rn_job_new_for_training (RnNode *root, GError **error);
 /* Also for a device that is not there: its programs can be planned, not reserved. */
 RnJob *rn_job_new_for_plan (RnNode *root, GError **error);
 /*

@@ -30,6 +30,7 @@ runner/new-hook.lo: runner/new-hook-text.h
 librunner_internal_la_SOURCES += runner/auto-scale-lr.c runner/auto-scale-lr.h runner/check.c runner/check.h \
   runner/device-profile.c runner/device-profile.h
 librunner_internal_la_SOURCES += \
+  runner/device-config.c runner/device-config.h runner/open-device.c runner/open-device.h \
   runner/fp16-config.c runner/fp16-config.h \
   runner/job-precision.c runner/job-precision.h \
   runner/memory-config.c runner/memory-config.h \

@@ -65,7 +65,17 @@ static const RnKeySpec run_keys[] = {
   RN_KEY (RnRunConfig, seed, RN_KEY_INT, "0", "of every random choice", .min = 0, .max = 4294967295.0),
   RN_KEY (RnRunConfig, deterministic, RN_KEY_BOOL, "false",
           "same bits on every run; on the CPU they always are"),
-  RN_KEY (RnRunConfig, device, RN_KEY_STRING, "cpu", "cpu"),
+  { .name = "device",
+    .type = RN_KEY_NODE,
+    .offset = G_STRUCT_OFFSET (RnRunConfig, device_node),
+    .deflt = "null",
+    .help = "cpu, cuda or cuda:N; or a map of it, as type, and of device_options; null: cpu",
+    .flags = RN_KEY_NULLABLE },
+  { .name = "device_options",
+    .type = RN_KEY_MAP,
+    .offset = G_STRUCT_OFFSET (RnRunConfig, device_options),
+    .keys = rn_device_option_keys,
+    .help = "of a CUDA device" },
   RN_KEY (RnRunConfig, threads, RN_KEY_INT, "0", "threads of the kernels; 0: one per processor", .min = 0,
           .max = 4096),
   { .name = "memory",
@@ -113,33 +123,6 @@ check_workflow (const RnNode *node, GError **error)
   return workflow != NULL;
 }
 
-static gboolean
-is_cuda (const char *device)
-{
-  return g_str_equal (device, "cuda")
-         || (g_str_has_prefix (device, "cuda:")
-             && g_ascii_string_to_unsigned (device + strlen ("cuda:"), 10, 0, 4095, NULL, NULL));
-}
-
-static gboolean
-check_device (const RnNode *root, const char *device, GError **error)
-{
-  return g_str_equal (device, "cpu") || is_cuda (device)
-         || rn_node_error (rn_node_get (root, "device"), error, "no device \"%s\"; there is cpu", device);
-}
-
-gboolean
-rn_run_config_need_device (const RnNode *root, const RnRunConfig *config, GError **error)
-{
-  if (!is_cuda (config->device))
-    return TRUE;
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
-               "%s: device: this release has no CUDA device; what works: --device cpu, and `runner plan` for "
-               "the memory",
-               rn_node_origin (rn_node_get (root, "device")));
-  return FALSE;
-}
-
 gboolean
 rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error)
 {
@@ -158,7 +141,8 @@ rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error)
       || !rn_fp16_explain (rn_node_get (root, "fp16"), error)
       || !rn_keys_parse (run_keys, root, config, (const char *const *) skip->pdata, error))
     return FALSE;
-  if (!check_workflow (config->workflow, error) || !check_device (root, config->device, error)
+  config->device = rn_device_config_read (root, &config->device_options, error);
+  if (config->device == NULL || !check_workflow (config->workflow, error)
       || !rn_memory_config_read (&config->memory, error)
       || !rn_fp16_compose (&config->fp16, root, &config->optimizer_config, &config->custom_hooks,
                            &config->composed, error))

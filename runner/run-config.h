@@ -5,6 +5,7 @@
 
 #include <glib.h>
 #include <runner/keys.h>
+#include "runner/device-config.h"
 #include "runner/fp16-config.h"
 #include "runner/memory-config.h"
 
@@ -36,7 +37,9 @@ typedef struct
   char *data_root;   /* goes in front of relative data paths; or NULL */
   char *work_dir;    /* or NULL */
   char *resume_from; /* or NULL */
-  char *device;      /* "cpu" */
+  const char *device; /* "cpu", "cuda", "cuda:N"; lent by the tree */
+  const RnNode *device_node;
+  RnDeviceOptions device_options;
   gint64 threads;    /* of the kernels, at least 1 */
   gint64 seed;
   gboolean deterministic;
@@ -59,8 +62,6 @@ typedef struct
  * Errors: RN_CONFIG_ERROR. @config is empty then.
  */
 gboolean rn_run_config_parse (const RnNode *root, RnRunConfig *config, GError **error);
-/* Errors: RN_DEVICE_ERROR_MISSING for a device that nothing can run on. */
-gboolean rn_run_config_need_device (const RnNode *root, const RnRunConfig *config, GError **error);
 void rn_run_config_clear (RnRunConfig *config);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RnRunConfig, rn_run_config_clear)
 

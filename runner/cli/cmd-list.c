@@ -4,6 +4,7 @@
 #include "runner/cli/commands.h"
 
 #include "datasets/dataset.h"
+#include "kernels/cuda-module.h"
 #include "kernels/device.h"
 #include "models/model.h"
 #include "runner/base/error.h"
@@ -231,14 +232,25 @@ print_slots (RnOp op, const char *title, int n, const char *(*name) (RnOp, int),
 }
 
 static void
+print_kernels (RnOp op, const RnKernel *const *kernels)
+{
+  for (; *kernels != NULL; kernels++)
+    if ((*kernels)->op == op)
+      g_print ("  kernel: %s, priority %d\n", (*kernels)->name, (*kernels)->priority);
+}
+
+/* Those of the module too, where it can be opened; that needs no device. */
+static void
 print_op (RnOp op)
 {
+  const RnCudaModule *module = rn_cuda_module_get (NULL);
+
   g_print ("%s\n", rn_op_name (op));
   print_slots (op, "inputs", rn_op_n_in (op), rn_op_in_name, rn_op_optional_in (op));
   print_slots (op, "outputs", rn_op_n_out (op), rn_op_out_name, rn_op_optional_out (op));
-  for (const RnKernel *const *k = rn_kernels_all (); *k != NULL; k++)
-    if ((*k)->op == op)
-      g_print ("  kernel: %s, priority %d\n", (*k)->name, (*k)->priority);
+  print_kernels (op, rn_kernels_all ());
+  if (module != NULL)
+    print_kernels (op, module->kernels ());
 }
 
 static gboolean

@@ -63,11 +63,11 @@ open_job (const RnOptions *options, const PlanOptions *plan, int batch, GError *
 {
   RnNode *root = rn_options_load_with_budget (options, plan->budget, error);
   g_autoptr (RnJob) job = root == NULL            ? NULL
+                          : plan->measure         ? rn_job_new (root, error)
                           : plan->profile != NULL ? rn_job_new_for_profile (root, plan->profile, error)
                                                   : rn_job_new_for_plan (root, error);
   if (job == NULL || !rn_job_check (job, error)
-      || !rn_job_open_shapes (job, plan->shape, batch, TRUE, plan->measure, error)
-      || (plan->measure && !rn_run_config_need_device (job->root, &job->config, error)))
+      || !rn_job_open_shapes (job, plan->shape, batch, TRUE, plan->measure, error))
     return NULL;
   return g_steal_pointer (&job);
 }

@@ -180,7 +180,7 @@ train (RnNode *root, const RnOptions *options, int *signal, GError **error)
 
   gboolean is_resumed;
 
-  g_autoptr (RnJob) job = rn_job_new (root, error);
+  g_autoptr (RnJob) job = rn_job_new_for_training (root, error);
   if (job == NULL || !rn_job_check (job, error) || !check_resume_from (job, error)
       || !will_resume (job, options, &is_resumed, error) || !check_start (root, is_resumed, error)
       || !open_work_dir (root, timestamp, error))

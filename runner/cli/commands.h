@@ -15,6 +15,7 @@ int rn_cmd_bench (int argc, char **argv);
 int rn_cmd_browse (int argc, char **argv);
 int rn_cmd_config (int argc, char **argv);
 int rn_cmd_convert (int argc, char **argv);
+int rn_cmd_devices (int argc, char **argv);
 int rn_cmd_hooks (int argc, char **argv);
 int rn_cmd_models (int argc, char **argv);
 int rn_cmd_ops (int argc, char **argv);

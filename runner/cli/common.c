@@ -97,7 +97,8 @@ new_context (const RnUsage *usage, RnOptions *options)
       "N" },
     { "seed", 0, 0, G_OPTION_ARG_INT64, &options->seed, "Seed of every random choice (0)", "N" },
     { "deterministic", 0, 0, G_OPTION_ARG_NONE, &options->deterministic,
-      "Same bits on every run; on the CPU they always are", NULL },
+      "Same bits on every run; on the CPU they always are, a CUDA device may take slower engines for it",
+      NULL },
     { NULL },
   };
   const GOptionEntry resume_entries[] = {
@@ -153,9 +154,9 @@ static const struct
 {
   const char *name, *instead;
 } foreign[] = {
-  { "gpus", "leave it out: this release computes on the CPU, with --threads N" },
-  { "gpu-id", "leave it out: this release computes on the CPU, with --threads N" },
-  { "gpu-ids", "leave it out: this release computes on the CPU, with --threads N" },
+  { "gpus", "--device cuda: a run is on one device" },
+  { "gpu-id", "--device cuda:N" },
+  { "gpu-ids", "--device cuda:N: a run is on one device" },
   { "launcher", "leave it out: a run is one process" },
   { "local_rank", "leave it out: a run is one process" },
   { "no-validate", "--set evaluation=null" },
@@ -167,7 +168,7 @@ static const struct
   { "lr", "--set optimizer.lr=0.01" },
   { "epochs", "--set runner.max_epochs=12" },
   { "batch-size", "--set data.samples_per_gpu=2" },
-  { "amp", "leave it out: this release computes with 32 bits" },
+  { "amp", "--set fp16.loss_scale=dynamic" },
 };
 
 static const char *
@@ -303,6 +304,15 @@ default_work_dir (const char *config_path)
   return g_build_filename ("work_dirs", base, NULL);
 }
 
+gboolean
+rn_cli_set_device (RnNode *root, const char *name, const char *option, GError **error)
+{
+  const RnNode *device = rn_node_get (root, "device");
+  gboolean is_map = device != NULL && rn_node_kind (device) == RN_NODE_MAP;
+
+  return rn_config_set (root, is_map ? "device.type" : "device", rn_node_new_string (name, option), error);
+}
+
 RnNode *
 rn_options_load (const RnOptions *options, GError **error)
 {
@@ -315,8 +325,7 @@ rn_options_load (const RnOptions *options, GError **error)
   if (options->work_dir != NULL
       && !rn_config_set (root, "work_dir", rn_node_new_string (options->work_dir, "--work-dir"), error))
     return NULL;
-  if (options->device != NULL
-      && !rn_config_set (root, "device", rn_node_new_string (options->device, "--device"), error))
+  if (options->device != NULL && !rn_cli_set_device (root, options->device, "--device", error))
     return NULL;
   if (options->threads != 0
       && !rn_config_set (root, "threads", rn_node_new_int (options->threads, "--threads"), error))

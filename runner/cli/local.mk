@@ -7,6 +7,7 @@ librunner_internal_la_SOURCES += \
   runner/cli/cmd-browse.c \
   runner/cli/cmd-config.c \
   runner/cli/cmd-convert.c \
+  runner/cli/cmd-devices.c \
   runner/cli/cmd-list.c \
   runner/cli/cmd-eval.c \
   runner/cli/cmd-infer.c \

@@ -30,6 +30,7 @@ static const Command commands[] = {
   { "config", NULL, "the configuration with bases and changes resolved, and where each value comes from",
     rn_cmd_config },
   { "convert", NULL, "weights to and from PyTorch's files", rn_cmd_convert },
+  { "devices", NULL, "list the CUDA devices that a run can compute on", rn_cmd_devices },
   { "hooks", NULL, "list the hooks, or explain one", rn_cmd_hooks },
   { "models", NULL, "list models, data sets, transforms and optimizers, or explain one", rn_cmd_models },
   { "new-hook", NULL, "write the beginnings of a hook of your own, in C", rn_cmd_new_hook },

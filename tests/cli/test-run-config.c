@@ -126,15 +126,43 @@ test_wrong (void)
   assert_refused ("device: gpu\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "no device \"gpu\"");
   assert_refused ("device: cuda:x\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "no device \"cuda:x\"");
 
-  /* It can be planned for; nothing else can be done with it. */
-  g_autoptr (RnNode) root = load ("device: cuda:1\n");
+  assert_refused ("device: cudo\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "did you mean \"cuda\"?");
+  assert_refused ("device: [cuda]\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "needs cpu, cuda, cuda:N");
+  assert_refused ("device: {tf32: true}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "device: {type: cuda}");
+  assert_refused ("device: {type: cuda, tf23: true}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_KEY,
+                  "did you mean \"tf32\"?");
+  assert_refused ("device_options: {layuot: nhwc}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_KEY,
+                  "did you mean \"layout\"?");
+  assert_refused ("device_options: {layout: nhcw}\n", RN_CONFIG_ERROR, RN_CONFIG_ERROR_VALUE, "nhwc");
+  assert_refused ("device: {type: cuda, tf32: true}\ndevice_options: {tf32: true}\n", RN_CONFIG_ERROR,
+                  RN_CONFIG_ERROR_VALUE, "leave one out");
+}
+
+static void
+assert_device (const char *text, const char *name, int ordinal, gboolean tf32, int layout)
+{
+  g_autoptr (RnNode) root = load (text);
   g_auto (RnRunConfig) config = { 0 };
   g_autoptr (GError) error = NULL;
+
   rn_run_config_parse (root, &config, &error);
   g_assert_no_error (error);
-  g_assert_false (rn_run_config_need_device (root, &config, &error));
-  g_assert_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING);
-  g_assert_nonnull (strstr (error->message, "--device cpu"));
+  g_assert_cmpstr (config.device, ==, name);
+  g_assert_cmpint (rn_device_ordinal (config.device), ==, ordinal);
+  g_assert_cmpint (config.device_options.tf32, ==, tf32);
+  g_assert_cmpint (config.device_options.layout, ==, layout);
+}
+
+/* A name, or a map; what the map does not have is of device_options. */
+static void
+test_device (void)
+{
+  assert_device ("seed: 1\n", "cpu", 0, FALSE, 0);
+  assert_device ("device: null\n", "cpu", 0, FALSE, 0);
+  assert_device ("device: cuda:1\n", "cuda:1", 1, FALSE, 0);
+  assert_device ("device: cuda\ndevice_options: {tf32: true, layout: nchw}\n", "cuda", 0, TRUE, 2);
+  assert_device ("device: {type: cuda:2, tf32: true, layout: nhwc}\n", "cuda:2", 2, TRUE, 1);
+  assert_device ("device: {type: cuda, layout: nchw}\ndevice_options: {tf32: true}\n", "cuda", 0, TRUE, 2);
 }
 
 /* What a run computes in, and the optimizer hook that it gets. */
@@ -286,6 +314,7 @@ main (int argc, char **argv)
   g_test_add_func ("/run-config/neutral", test_neutral);
   g_test_add_func ("/run-config/fp16", test_fp16);
   g_test_add_func ("/run-config/wrong", test_wrong);
+  g_test_add_func ("/run-config/device", test_device);
   g_test_add_func ("/run-config/hints", test_hints);
   g_test_add_func ("/run-config/unused", test_unused);
   g_test_add_func ("/run-config/training", test_training);
