@@ -49,7 +49,7 @@ cuda/profiles/stamp: $(dist_cudaprofiles_DATA)
 EXTRA_DIST += $(CUDA_SOURCES) $(CUDA_KERNELS) $(CUDA_KERNEL_INCLUDES) kernels/cuda/module.map build-aux/nvcc-wrap.sh
 
 if HAVE_CUDA
-EXTRA_LTLIBRARIES = runner-cuda-1.la
+pkglib_LTLIBRARIES = runner-cuda-1.la
 noinst_LTLIBRARIES += kernels/libcuda-shared.la
 
 kernels_libcuda_shared_la_SOURCES = $(CUDA_SHARED_SOURCES)
@@ -59,7 +59,7 @@ runner_cuda_1_la_SOURCES = $(CUDA_SOURCES) $(CUDA_KERNELS) $(CUDA_KERNEL_INCLUDE
 runner_cuda_1_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS) -DRN_CUDA_ARCH='"$(CUDA_ARCH)"'
 runner_cuda_1_la_LIBADD = kernels/libcuda-shared.la $(CUDA_LIBS) $(RN_LIBS)
 runner_cuda_1_la_DEPENDENCIES = kernels/libcuda-shared.la $(srcdir)/kernels/cuda/module.map
-runner_cuda_1_la_LDFLAGS = $(AM_LDFLAGS) -rpath $(pkglibdir) -module -avoid-version -shared $(CUDA_RPATH) \
+runner_cuda_1_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared $(CUDA_RPATH) \
   -Wl,--version-script=$(srcdir)/kernels/cuda/module.map
 if !SANITIZERS
 runner_cuda_1_la_LDFLAGS += -Wl,-z,defs

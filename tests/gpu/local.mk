@@ -19,6 +19,8 @@ check_PROGRAMS += tests/gpu/test-plan-store
 tests_gpu_test_plan_store_SOURCES = tests/gpu/test-plan-store.c tests/tree.c tests/tree.h kernels/cuda/plan-store.c
 tests_gpu_test_plan_store_LDADD = $(TEST_LIBS)
 
+check_SCRIPTS += tests/gpu/check-linkage.sh
+
 if HAVE_CUDA
 check_LTLIBRARIES = tests/gpu/libcuda-sim.la tests/gpu/libcuda-conv.la
 check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-training tests/gpu/test-training-faults \
