@@ -52,9 +52,9 @@ find_sides (const RnOpCall *call, const RnTensorDesc **src, const RnTensorDesc *
     }
 }
 
-/* One channel is both layouts. */
+/* One channel is both layouts: then it is that of the device. */
 static const char *
-find_layout (Conv *conv, const RnTensorDesc *src, const RnTensorDesc *dst)
+find_layout (const RnDevice *device, Conv *conv, const RnTensorDesc *src, const RnTensorDesc *dst)
 {
   const char *reason = rn_cuda_map (src, &conv->src);
 
@@ -64,7 +64,8 @@ find_layout (Conv *conv, const RnTensorDesc *src, const RnTensorDesc *dst)
     return reason;
   if (conv->src.nhwc != conv->dst.nhwc && conv->src.c > 1 && conv->dst.c > 1)
     return "source and destination differ in layout";
-  conv->src.nhwc = conv->dst.nhwc = conv->src.nhwc || conv->dst.nhwc;
+  conv->src.nhwc = conv->dst.nhwc =
+      conv->src.c > 1 || conv->dst.c > 1 ? conv->src.nhwc || conv->dst.nhwc : device->cblk == RN_CBLK_ALL;
   return NULL;
 }
 
@@ -135,7 +136,7 @@ prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const cha
   gsize limit;
 
   find_sides (call, &src, &dst);
-  *reason = find_layout (conv, src, dst);
+  *reason = find_layout (device, conv, src, dst);
   if (*reason != NULL)
     return RN_STATUS_UNSUPPORTED;
   int64_t n_weights = dst->dims[1] * (src->dims[1] / args->groups) * args->kernel[0] * args->kernel[1];

@@ -23,7 +23,7 @@ check_SCRIPTS += tests/gpu/check-linkage.sh
 
 if HAVE_CUDA
 check_LTLIBRARIES = tests/gpu/libcuda-sim.la tests/gpu/libcuda-conv.la
-check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-training tests/gpu/test-training-faults \
+check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-half-convs tests/gpu/test-training tests/gpu/test-training-faults \
   tests/gpu/test-conv-library tests/gpu/test-plans \
   tests/gpu/test-conv-measure tests/gpu/test-conv-stored tests/gpu/test-cudnn-cases \
   tests/gpu/test-cudnn-cases-sim tests/gpu/test-sim-cudnn tests/gpu/test-sim-engines
@@ -89,6 +89,11 @@ tests_gpu_test_values_SOURCES = tests/gpu/test-values.c tests/gpu/device-run.h t
   tests/kernels/compare.h tests/kernels/compare.c tests/kernels/harness.h tests/kernels/harness.c
 tests_gpu_test_values_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
 tests_gpu_test_values_LDADD = $(CUDA_SIM_LIBS)
+tests_gpu_test_half_convs_SOURCES = tests/gpu/test-half-convs.c tests/gpu/device-run.h tests/gpu/device-run.c \
+  tests/kernels/cases.h tests/kernels/cases.c tests/kernels/compare.h tests/kernels/compare.c \
+  tests/kernels/harness.h tests/kernels/harness.c
+tests_gpu_test_half_convs_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
+tests_gpu_test_half_convs_LDADD = $(CUDA_SIM_LIBS)
 # Whole trainings.
 TRAINING_RUN = tests/gpu/training-run.h tests/gpu/training-run.c tests/runner/small-detector.h \
   tests/runner/small-detector.c tests/tree.h tests/tree.c
