@@ -78,15 +78,18 @@ tests_gpu_test_sim_engines_SOURCES = tests/gpu/test-sim-engines.c $(CUDNN_SETUP)
 tests_gpu_test_sim_engines_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_sim_engines_LDADD = $(CUDA_SIM_LIBS)
 # The wrapped function notes which kernels are launched.
-tests_gpu_test_kernels_SOURCES = tests/gpu/test-kernels.c tests/gpu/device-cases.h tests/gpu/device-cases.c \
-  tests/gpu/device-run.h tests/gpu/device-run.c tests/gpu/weight-kernels.h tests/gpu/weight-kernels.c \
+KERNEL_TESTS = tests/gpu/test-kernels.c tests/gpu/device-cases.h tests/gpu/device-cases.c \
+  tests/gpu/device-run.h tests/gpu/device-run.c tests/gpu/test-device.h \
   tests/kernels/cases.h tests/kernels/cases.c tests/kernels/compare.h tests/kernels/compare.c \
   tests/kernels/harness.h tests/kernels/harness.c
+tests_gpu_test_kernels_SOURCES = $(KERNEL_TESTS) tests/gpu/sim-device.c tests/gpu/launched-kernels.c \
+  tests/gpu/weight-kernels.h tests/gpu/weight-kernels.c
 tests_gpu_test_kernels_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
 tests_gpu_test_kernels_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap,sim_check_launch
 tests_gpu_test_kernels_LDADD = $(CUDA_SIM_LIBS)
-tests_gpu_test_values_SOURCES = tests/gpu/test-values.c tests/gpu/device-run.h tests/gpu/device-run.c \
+VALUE_TESTS = tests/gpu/test-values.c tests/gpu/device-run.h tests/gpu/device-run.c tests/gpu/test-device.h \
   tests/kernels/compare.h tests/kernels/compare.c tests/kernels/harness.h tests/kernels/harness.c
+tests_gpu_test_values_SOURCES = $(VALUE_TESTS) tests/gpu/sim-device.c
 tests_gpu_test_values_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
 tests_gpu_test_values_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_half_convs_SOURCES = tests/gpu/test-half-convs.c tests/gpu/device-run.h tests/gpu/device-run.c \
@@ -95,12 +98,12 @@ tests_gpu_test_half_convs_SOURCES = tests/gpu/test-half-convs.c tests/gpu/device
 tests_gpu_test_half_convs_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
 tests_gpu_test_half_convs_LDADD = $(CUDA_SIM_LIBS)
 # Whole trainings.
-TRAINING_RUN = tests/gpu/training-run.h tests/gpu/training-run.c tests/runner/small-detector.h \
+TRAINING_RUN = tests/gpu/test-device.h tests/gpu/training-run.h tests/gpu/training-run.c tests/runner/small-detector.h \
   tests/runner/small-detector.c tests/tree.h tests/tree.c
-tests_gpu_test_training_SOURCES = tests/gpu/test-training.c $(TRAINING_RUN)
+tests_gpu_test_training_SOURCES = tests/gpu/test-training.c tests/gpu/sim-device.c $(TRAINING_RUN)
 tests_gpu_test_training_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_training_LDADD = $(CUDA_SIM_LIBS)
-tests_gpu_test_training_faults_SOURCES = tests/gpu/test-training-faults.c $(TRAINING_RUN)
+tests_gpu_test_training_faults_SOURCES = tests/gpu/test-training-faults.c tests/gpu/sim-device.c $(TRAINING_RUN)
 tests_gpu_test_training_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_training_faults_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_sim_failures_SOURCES = tests/gpu/test-sim-failures.c tests/gpu/sim-fixture.h tests/gpu/sim-fixture.c
@@ -121,13 +124,35 @@ tests_gpu_test_sim_streams_SOURCES = tests/gpu/test-sim-streams.c tests/gpu/sim-
 tests_gpu_test_sim_streams_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_sim_streams_LDADD = $(CUDA_SIM_LIBS)
 
-# Built by hand, for a machine with a device: make bench-gpu
-EXTRA_PROGRAMS += tests/gpu/bench-kernels
+# For a machine with a device, where they open the module: make check-gpu, make bench-gpu.
+CUDA_CHECKS = tests/gpu/check-kernels tests/gpu/check-values tests/gpu/check-training
+EXTRA_PROGRAMS += $(CUDA_CHECKS) tests/gpu/bench-kernels
+tests_gpu_check_kernels_SOURCES = $(KERNEL_TESTS) tests/gpu/real-device.c
+tests_gpu_check_kernels_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_check_kernels_LDADD = $(TEST_LIBS)
+tests_gpu_check_values_SOURCES = $(VALUE_TESTS) tests/gpu/real-device.c
+tests_gpu_check_values_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_check_values_LDADD = $(TEST_LIBS)
+tests_gpu_check_training_SOURCES = tests/gpu/check-training.c tests/gpu/real-device.c $(TRAINING_RUN)
+tests_gpu_check_training_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_check_training_LDADD = $(TEST_LIBS)
 tests_gpu_bench_kernels_SOURCES = tests/gpu/bench-kernels.c
 tests_gpu_bench_kernels_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_bench_kernels_LDADD = $(TEST_LIBS)
-bench-gpu: tests/gpu/bench-kernels$(EXEEXT) runner-cuda-1.la
-	tests/gpu/bench-kernels$(EXEEXT)
+
+GPU_ENVIRONMENT = RN_CUDA_MODULE='$(abs_top_builddir)/.libs/runner-cuda-1.so' OMP_WAIT_POLICY=passive
+check-gpu: $(CUDA_CHECKS) runner-cuda-1.la
+	@for program in $(CUDA_CHECKS); do \
+	  echo "$$program" && env $(GPU_ENVIRONMENT) $$program || exit 1; done
+# Rates of kernels against the one of copies; then what the memory strategies make of a step.
+bench-gpu: tests/gpu/bench-kernels$(EXEEXT) runner-cuda-1.la runner/runner$(EXEEXT)
+	env $(GPU_ENVIRONMENT) tests/gpu/bench-kernels
+	env $(GPU_ENVIRONMENT) runner/runner bench $(srcdir)/configs/retinanet_voc.yaml --device cuda --shape 608x1024
+
+# They say what is missing where there is no device, and never pass then.
+EXTRA_DIST += tests/gpu/without-device.sh
+check_SCRIPTS += tests/gpu/without-device.sh
+tests/gpu/without-device.log: $(CUDA_CHECKS) tests/gpu/bench-kernels$(EXEEXT) runner-cuda-1.la runner/runner$(EXEEXT)
 
 # As the C compiler rounds: nothing is fused. Kernels read elements as packs, which nvcc allows.
 SIM_CXXFLAGS = -std=gnu++17 -O1 -g -ffp-contract=off -fno-strict-aliasing -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter \
@@ -139,4 +164,7 @@ CLEANFILES += $(CUDA_KERNELS:.cu=.sim.cc)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && echo '#include "$<"' > $@
 else
 check_SCRIPTS += tests/gpu/no-cuda.sh
+check-gpu bench-gpu:
+	@echo '$@: this build has no CUDA device module ($(CUDA_SUMMARY)); what makes it: configure with --with-cuda' >&2; exit 1
 endif
+.PHONY: check-gpu bench-gpu

@@ -1,17 +1,15 @@
 /*
- * test-kernels.c: every kernel of the CUDA device against the reference, on the simulated device: values,
- * guard bytes, outputs that share storage with inputs, addresses that allow packs and addresses that do not,
- * and equal bits whatever the order of threads and blocks. A kernel that no case reaches fails, and so does
- * an instance of a template.
+ * test-kernels.c: every kernel of the CUDA device against the reference: values, guard bytes, outputs that
+ * share storage with inputs, addresses that allow packs and addresses that do not, and equal bits whatever
+ * the order of threads and blocks. It is two programs: on the simulated device, and check-kernels on a real
+ * one.
  */
 #include "config.h"
 
-#include "kernels/cuda/module.h"
 #include "kernels/half.h"
 #include "tests/gpu/device-cases.h"
 #include "tests/gpu/device-run.h"
-#include "tests/gpu/sim/sim.h"
-#include "tests/gpu/weight-kernels.h"
+#include "tests/gpu/test-device.h"
 #include "tests/kernels/compare.h"
 
 #include <math.h>
@@ -19,90 +17,7 @@
 
 static GArray *cases, *large_cases;
 
-static RnDevice *
-new_device (gboolean descending)
-{
-  const SimConfig config = { .model = "a100",
-                             .n_devices = 1,
-                             .driver_version = CUDART_VERSION,
-                             .schedule = SIM_LATE,
-                             .descending = descending };
-  const RnCudaOptions options = { .deterministic = TRUE };
-  g_autoptr (GError) error = NULL;
-
-  sim_reset (&config);
-  RnDevice *device = rn_cuda_module ()->open (&options, &error);
-  g_assert_no_error (error);
-  return device;
-}
-
-/* ---- which kernels were launched ---- */
-
-/*
- * RN_BOUNDS puts no-operations in front of each kernel, one for 32 threads, and the compiler keeps a list of
- * where they begin (GCC's -fpatchable-function-entry).
- */
-extern const char *const __start___patchable_function_entries[];
-extern const char *const __stop___patchable_function_entries[];
-
-static GHashTable *launched; /* of functions */
-
-cudaError_t __real_sim_check_launch (const char *kernel, const void *function, struct dim3 grid,
-                                     struct dim3 block, size_t shared_bytes);
-cudaError_t __wrap_sim_check_launch (const char *kernel, const void *function, struct dim3 grid,
-                                     struct dim3 block, size_t shared_bytes);
-
-/* The linker puts it in the place of sim_check_launch. */
-cudaError_t
-__wrap_sim_check_launch (const char *kernel, const void *function, struct dim3 grid, struct dim3 block,
-                         size_t shared_bytes)
-{
-  g_hash_table_add (launched, (gpointer) function);
-  return __real_sim_check_launch (kernel, function, grid, block, shared_bytes);
-}
-
-/* The last one before @function. */
-static const char *const *
-entry_of (const char *function)
-{
-  const char *const *found = NULL;
-
-  for (const char *const *entry = __start___patchable_function_entries;
-       entry < __stop___patchable_function_entries; entry++)
-    if (*entry < function && (found == NULL || *entry > *found))
-      found = entry;
-  return found;
-}
-
 static guint n_kernels_tested;
-
-static void
-test_instances (void)
-{
-  if (n_kernels_tested < RN_OP_COUNT)
-    {
-      g_test_skip ("not all kernels were tested");
-      return;
-    }
-  g_autoptr (GHashTable) reached = g_hash_table_new (NULL, NULL);
-  GHashTableIter iter;
-  gpointer function;
-  g_hash_table_iter_init (&iter, launched);
-  while (g_hash_table_iter_next (&iter, &function, NULL))
-    g_hash_table_add (reached, (gpointer) entry_of (function));
-
-  int n_missing = 0;
-  for (const char *const *entry = __start___patchable_function_entries;
-       entry < __stop___patchable_function_entries; entry++)
-    if (!g_hash_table_contains (reached, entry))
-      {
-        n_missing++;
-        g_test_message ("no case reaches the kernel behind %p", *entry);
-      }
-  g_test_message ("%u instances of kernels were reached", g_hash_table_size (reached));
-  g_assert_cmpuint (g_hash_table_size (reached), >, 0);
-  g_assert_cmpint (n_missing, ==, 0);
-}
 
 /* ---- against the reference ---- */
 
@@ -466,8 +381,8 @@ test_refusals (void)
 int
 main (int argc, char **argv)
 {
+  test_device_begin ();
   g_test_init (&argc, &argv, NULL);
-  launched = g_hash_table_new (NULL, NULL);
   cases = device_cases_new ();
   large_cases = device_large_cases_new ();
 
@@ -483,11 +398,9 @@ main (int argc, char **argv)
   g_test_add_func ("/gpu/pinned/states", test_pinned_states);
   g_test_add_func ("/gpu/pinned/copies", test_pinned_copies);
   g_test_add_func ("/gpu/refusals/reasons", test_refusals);
-  add_weight_tests (new_device);
-  g_test_add_func ("/gpu/instances/reached", test_instances);
+  add_tests_of_simulation (&n_kernels_tested);
   int status = g_test_run ();
   g_array_unref (cases);
   g_array_unref (large_cases);
-  g_hash_table_unref (launched);
   return status;
 }

@@ -11,7 +11,6 @@
 #include "tests/gpu/training-run.h"
 #include "tests/tree.h"
 
-#include <math.h>
 #include <string.h>
 
 static void
@@ -67,21 +66,6 @@ test_choices (void)
   assert_close (&measured, &cpu, 1e-4);
 }
 
-/*
- * A loss is a sum over layers' results, each rounded once: half a unit in the last place of 11 bits (F16) or
- * 8 (BF16), on both devices, through at most N_LAYERS layers. From the second iteration on the weights have
- * been moved by gradients that went through as many layers again.
- */
-#define N_LAYERS 16
-
-static double
-tolerance (RnDType dtype)
-{
-  const int bits = dtype == RN_F16 ? 12 : 9;
-
-  return dtype == RN_F32 ? 1e-4 : 2 * N_LAYERS * ldexp (1, -bits);
-}
-
 static RnDType
 type_of_strategy (RnStrategyId id)
 {
@@ -112,7 +96,7 @@ check_strategy (RnStrategyId id, RnDType dtype)
   run_training (&run, &device);
   run.on_cpu = TRUE;
   run_training (&run, &cpu);
-  assert_close (&device, &cpu, tolerance (own != RN_F32 ? own : dtype));
+  assert_close (&device, &cpu, loss_tolerance (own != RN_F32 ? own : dtype));
 }
 
 static void
@@ -185,34 +169,13 @@ test_too_small (void)
 
 /* ---- runs that go on ---- */
 
-#define SAVE_2 "checkpoint_config={interval: 2, by_epoch: false}"
-
 static void
 test_resume (void)
 {
-  Run run = { .sim = t4, .strategy = RN_STRATEGY_MOMENTUM_HOST, .n_iters = 4, .more = { SAVE_2 } };
   g_auto (Outcome) straight = { 0 }, resumed = { 0 };
-  g_autoptr (GError) error = NULL;
-  g_autofree char *dir = g_dir_make_tmp ("rn-gpu-XXXXXX", &error);
 
-  run_training (&run, &straight);
-  for (int part = 0; part < 2; part++)
-    {
-      run.n_iters = part == 0 ? 2 : 4;
-      g_autoptr (RnTraining) training = open_run (&run, dir);
-      watched = &resumed;
-      if (part == 1)
-        rn_runner_resume (training->runner, NULL, &error);
-      g_assert_no_error (error);
-      g_assert_cmpint (rn_runner_iter (training->runner), ==, 2 * part);
-      rn_runner_run (training->runner, &error);
-      g_assert_no_error (error);
-      g_clear_pointer (&resumed.params, g_array_unref);
-      resumed.params = read_params (training->runner);
-      watched = NULL;
-    }
+  run_interrupted ((Run){ .sim = t4, .strategy = RN_STRATEGY_MOMENTUM_HOST }, &straight, &resumed);
   assert_same (&resumed, &straight);
-  remove_tree (dir);
 }
 
 /* ---- inference ---- */

@@ -1,15 +1,14 @@
 /*
- * test-values.c: values that random ones do not hit, on the simulated device: halves near their limit, NaN,
+ * test-values.c: values that random ones do not hit: halves near their limit, NaN,
  * infinity, the largest and the smallest floats. Batch norms, losses, selection and statistics of gradients
  * must give what the reference gives on F32 tensors, rounded once; both layouts, every type, both orders of
- * threads.
+ * threads. It is two programs: on the simulated device, and check-values on a real one.
  */
 #include "config.h"
 
-#include "kernels/cuda/module.h"
 #include "kernels/half.h"
 #include "tests/gpu/device-run.h"
-#include "tests/gpu/sim/sim.h"
+#include "tests/gpu/test-device.h"
 #include "tests/kernels/compare.h"
 
 #include <float.h>
@@ -23,23 +22,6 @@
 
 static const RnDType types[] = { RN_F32, RN_F16, RN_BF16 };
 static RnDevice *ref;
-
-static RnDevice *
-new_device (gboolean descending)
-{
-  const SimConfig config = { .model = "a100",
-                             .n_devices = 1,
-                             .driver_version = CUDART_VERSION,
-                             .schedule = SIM_LATE,
-                             .descending = descending };
-  const RnCudaOptions options = { .deterministic = TRUE };
-  g_autoptr (GError) error = NULL;
-
-  sim_reset (&config);
-  RnDevice *device = rn_cuda_module ()->open (&options, &error);
-  g_assert_no_error (error);
-  return device;
-}
 
 static void
 set_in (RnOpCall *call, int slot, RnTensorDesc d)
@@ -417,6 +399,7 @@ test_grad_stats (void)
 int
 main (int argc, char **argv)
 {
+  test_device_begin ();
   g_test_init (&argc, &argv, NULL);
   ref = rn_device_new_ref ();
   g_test_add_func ("/gpu/values/batch-norm-fwd", test_norm_fwd);

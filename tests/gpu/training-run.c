@@ -22,7 +22,7 @@ watch_iter (RnHook *hook, RnRunner *runner, GError **error)
   gint64 iter = rn_runner_iter (runner);
 
   watched->losses[iter] = rn_runner_loss (runner, "loss");
-  watched->allocations[iter] = sim_n_allocations ();
+  watched->allocations[iter] = test_device_n_allocations ();
   watched->n_iters = (int) iter + 1;
   return TRUE;
 }
@@ -118,11 +118,9 @@ changes_of (const Run *run)
 static void
 set_device (RnJob *job, const Run *run, gboolean is_half)
 {
-  g_autoptr (GError) error = NULL;
   const RnCudaOptions options = { .half = is_half, .deterministic = !run->measured, .layout = run->layout };
-  RnDevice *device = rn_cuda_device_new (&options, &error);
+  RnDevice *device = test_device_open (&run->sim, &options);
 
-  g_assert_no_error (error);
   device->workspace_limit = job->device->workspace_limit;
   device->prefer = job->device->prefer;
   device->forbid = job->device->forbid;
@@ -140,7 +138,6 @@ open_job (const Run *run, const char *dir)
   g_assert_no_error (error);
   if (!run->on_cpu)
     {
-      sim_reset (&run->sim);
       set_device (job, run, run->dtype != RN_F32);
       if (run->plant != NULL)
         run->plant (job->device);
@@ -173,6 +170,48 @@ run_training (const Run *run, Outcome *outcome)
   g_assert_cmpint (outcome->n_iters, ==, run->n_iters);
   outcome->params = read_params (training->runner);
   remove_tree (dir);
+}
+
+void
+run_interrupted (Run run, Outcome *straight, Outcome *resumed)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *dir = g_dir_make_tmp ("rn-gpu-XXXXXX", &error);
+
+  run.n_iters = 4;
+  run.more[0] = "checkpoint_config={interval: 2, by_epoch: false}";
+  run_training (&run, straight);
+  for (int part = 0; part < 2; part++)
+    {
+      run.n_iters = part == 0 ? 2 : 4;
+      g_autoptr (RnTraining) training = open_run (&run, dir);
+      watched = resumed;
+      if (part == 1)
+        rn_runner_resume (training->runner, NULL, &error);
+      g_assert_no_error (error);
+      g_assert_cmpint (rn_runner_iter (training->runner), ==, 2 * part);
+      rn_runner_run (training->runner, &error);
+      g_assert_no_error (error);
+      g_clear_pointer (&resumed->params, g_array_unref);
+      resumed->params = read_params (training->runner);
+      watched = NULL;
+    }
+  remove_tree (dir);
+}
+
+/*
+ * A loss is a sum over layers' results, each rounded once: half a unit in the last place of 11 bits (F16) or
+ * 8 (BF16), on both devices, through at most N_LAYERS layers. From the second iteration on the weights have
+ * been moved by gradients that went through as many layers again.
+ */
+#define N_LAYERS 16
+
+double
+loss_tolerance (RnDType dtype)
+{
+  const int bits = dtype == RN_F16 ? 12 : 9;
+
+  return dtype == RN_F32 ? 1e-4 : 2 * N_LAYERS * ldexp (1, -bits);
 }
 
 void

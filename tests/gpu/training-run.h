@@ -1,10 +1,11 @@
-/* training-run.h: trainings of the small detector (SMALL_RESNET) on the simulated device, or on the CPU. */
+/* training-run.h: trainings of the small detector (SMALL_RESNET) on the device of test-device.h, or on the
+ * CPU. */
 #ifndef TESTS_GPU_TRAINING_RUN_H
 #define TESTS_GPU_TRAINING_RUN_H
 
 #include "kernels/cuda/device-cuda.h"
 #include "runner/strategies.h"
-#include "tests/gpu/sim/sim.h"
+#include "tests/gpu/test-device.h"
 #include "tests/runner/small-detector.h"
 
 #define MAX_ITERS 20
@@ -13,7 +14,7 @@
 typedef struct
 {
   gboolean on_cpu;
-  SimConfig sim;
+  SimConfig sim;     /* what the simulation is then */
   gboolean measured; /* engines are chosen by time */
   RnCudaLayout layout;
   RnDType dtype; /* F32, or half precision */
@@ -53,7 +54,11 @@ RnJob *open_job (const Run *run, const char *dir);
 RnTraining *open_run (const Run *run, const char *dir);
 /* The whole of it. */
 void run_training (const Run *run, Outcome *outcome);
+/* Four iterations of @run at once; and two, then two more from the checkpoint of the second. */
+void run_interrupted (Run run, Outcome *straight, Outcome *resumed);
 
+/* How far, relatively, losses may be from those of the CPU when activations are of @dtype. */
+double loss_tolerance (RnDType dtype);
 /* @relative: of the loss */
 void assert_close (const Outcome *a, const Outcome *b, double relative);
 /* Losses and parameters, bit by bit. */
