@@ -5,6 +5,7 @@
 
 #include "graph/cost.h"
 #include "runner/auto-scale-lr.h"
+#include "runner/base/error.h"
 #include "runner/cli/json.h"
 #include "runner/fit.h"
 #include "runner/process-memory.h"
@@ -23,6 +24,7 @@ const char *const rn_bench_phase_names[RN_BENCH_N_PHASES] = { "forward", "backwa
 struct _RnBenchSteps
 {
   RnPrograms *programs;
+  RnDevice *device;
   RnBatch *batch;
   double *lrs;       /* [groups] */
   double loss_scale; /* 1 without one */
@@ -52,6 +54,7 @@ rn_bench_steps_new (RnJob *job, GError **error)
     return NULL;
   g_autoptr (RnBenchSteps) steps = g_new0 (RnBenchSteps, 1);
   steps->programs = job->programs;
+  steps->device = job->device;
   steps->loss_scale = job->config.fp16.dtype == RN_F16 ? LOSS_SCALE : 1;
   steps->window = (int) rn_iters_of_step (&job->config);
   steps->batch = rn_random_batch_new (job->model, shape.n, shape.height, shape.width, BOXES_PER_IMAGE,
@@ -89,10 +92,18 @@ rn_bench_median (const GArray *values)
          / 2;
 }
 
-static double
-seconds (void)
+/* The time at which all work is done that was queued. */
+static gboolean
+read_clock (const RnBenchSteps *steps, double *seconds, GError **error)
 {
-  return (double) g_get_monotonic_time () / G_USEC_PER_SEC;
+  RnStatus (*synchronize) (RnDevice *) = steps->device->vtbl->synchronize;
+  RnStatus status = synchronize != NULL ? synchronize (steps->device) : RN_STATUS_OK;
+
+  *seconds = (double) g_get_monotonic_time () / G_USEC_PER_SEC;
+  if (status != RN_STATUS_OK)
+    rn_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s",
+                  rn_device_fault (steps->device, status));
+  return status == RN_STATUS_OK;
 }
 
 /* The optimizer's part; an overflow in half precision costs the step, as in training. */
@@ -118,19 +129,19 @@ run_iteration (const RnBenchSteps *steps, int index, double phases[RN_BENCH_N_PH
                       .n_steps = steps->n_steps,
                       .continues = in_backward && index > 0,
                       .waits = in_backward && !is_last };
-  double t0 = seconds ();
-  if ((index == 0 && !rn_programs_zero_grads (steps->programs, error))
+  double t0, t1, t2, t3;
+
+  if (!read_clock (steps, &t0, error) || (index == 0 && !rn_programs_zero_grads (steps->programs, error))
       || !rn_programs_forward (steps->programs, steps->batch, RN_MODE_TRAIN,
-                               (float) (steps->loss_scale / steps->window), error))
+                               (float) (steps->loss_scale / steps->window), error)
+      || !read_clock (steps, &t1, error))
     return FALSE;
-  double t1 = seconds ();
   if (!(in_backward ? rn_programs_backward_update (steps->programs, &update, error)
-                    : rn_programs_backward (steps->programs, error)))
+                    : rn_programs_backward (steps->programs, error))
+      || !read_clock (steps, &t2, error))
     return FALSE;
-  double t2 = seconds ();
-  if (!in_backward && is_last && !update_after (steps, &update, error))
+  if ((!in_backward && is_last && !update_after (steps, &update, error)) || !read_clock (steps, &t3, error))
     return FALSE;
-  double t3 = seconds ();
   phases[RN_BENCH_FORWARD] += t1 - t0;
   phases[RN_BENCH_BACKWARD] += t2 - t1;
   phases[RN_BENCH_UPDATE] += t3 - t2;
@@ -153,8 +164,20 @@ rn_bench_steps_run (RnBenchSteps *steps, double phases[RN_BENCH_N_PHASES], doubl
   return TRUE;
 }
 
+/* What is taken on a device with memory of its own. */
+static gint64
+used_bytes (RnDevice *device)
+{
+  guint64 available = 0, total = 0;
+
+  if (device->vtbl->memory_info != NULL)
+    device->vtbl->memory_info (device, &available, &total);
+  return (gint64) (total - available);
+}
+
 static gboolean
-run_steps (RnBenchSteps *steps, const RnBenchOptions *options, RnBenchResult *result, GError **error)
+run_steps (RnBenchSteps *steps, RnDevice *device, const RnBenchOptions *options, RnBenchResult *result,
+           GError **error)
 {
   int n_warmup = (options->warmup + steps->window - 1) / steps->window;
   int n_steps = (options->iters + steps->window - 1) / steps->window;
@@ -170,6 +193,7 @@ run_steps (RnBenchSteps *steps, const RnBenchOptions *options, RnBenchResult *re
         return FALSE;
       if (i == 0)
         result->first_loss = first_loss;
+      result->device_used_bytes = MAX (result->device_used_bytes, used_bytes (device));
       rn_job_show_progress (i + 1, n_warmup + n_steps, (gpointer) "step");
       for (int k = 0; k < RN_BENCH_N_PHASES; k++)
         sum += phases[k];
@@ -207,6 +231,9 @@ measure_memory (RnJob *job, gboolean check, RnBenchResult *result, GError **erro
   result->highest_host_byte = (gint64) highest[RN_SPACE_HOST];
   result->measured_bytes = (gint64) (m.total_bytes - m.arena_bytes + highest[RN_SPACE_DEVICE]);
   result->peak_resident_bytes = (gint64) peak;
+  if (result->device_used_bytes > 0)
+    result->outside_plan_bytes =
+        result->device_used_bytes - result->device_opened_bytes - result->planned_bytes;
   result->step_macs = work.step;
   result->recompute_macs = work.recompute;
   return TRUE;
@@ -215,9 +242,9 @@ measure_memory (RnJob *job, gboolean check, RnBenchResult *result, GError **erro
 gboolean
 rn_bench_run (RnJob *job, const RnBenchOptions *options, RnBenchResult *result, GError **error)
 {
-  *result = (RnBenchResult){ 0 };
+  *result = (RnBenchResult){ .device_opened_bytes = used_bytes (job->device) };
   g_autoptr (RnBenchSteps) steps = rn_bench_steps_new (job, error);
-  return steps != NULL && run_steps (steps, options, result, error)
+  return steps != NULL && run_steps (steps, job->device, options, result, error)
          && measure_memory (job, options->check, result, error);
 }
 
@@ -231,9 +258,18 @@ static const struct
 {
   const char *name;
   gsize offset;
-} int_members[] = { INT (iters),          INT (planned_bytes),       INT (arena_bytes),
-                    INT (host_bytes),     INT (highest_arena_byte),  INT (highest_host_byte),
-                    INT (measured_bytes), INT (peak_resident_bytes), INT (step_macs),
+} int_members[] = { INT (iters),
+                    INT (planned_bytes),
+                    INT (arena_bytes),
+                    INT (host_bytes),
+                    INT (highest_arena_byte),
+                    INT (highest_host_byte),
+                    INT (measured_bytes),
+                    INT (peak_resident_bytes),
+                    INT (device_opened_bytes),
+                    INT (device_used_bytes),
+                    INT (outside_plan_bytes),
+                    INT (step_macs),
                     INT (recompute_macs) };
 #undef INT
 

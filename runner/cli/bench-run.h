@@ -34,7 +34,12 @@ typedef struct
   gint64 highest_arena_byte, highest_host_byte;  /* behind the last byte that the steps wrote */
   gint64 measured_bytes;                         /* static bytes and the arena up to that byte */
   gint64 peak_resident_bytes;                    /* of the process */
-  gint64 step_macs, recompute_macs;              /* convolutions of one iteration, see graph/cost.h */
+  /*
+   * Of a device with memory of its own, else 0: the most that was taken on it, by whoever, when it was opened
+   * (its context is in that) and behind any step; and what of the difference is not planned.
+   */
+  gint64 device_opened_bytes, device_used_bytes, outside_plan_bytes;
+  gint64 step_macs, recompute_macs; /* convolutions of one iteration, see graph/cost.h */
 } RnBenchResult;
 
 /*

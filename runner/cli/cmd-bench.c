@@ -52,6 +52,9 @@ print_single_text (RnJob *job, const RnBenchResult *r, gboolean check)
     g_print ("host memory MiB        %8.1f   beside it: what waits there\n", (double) m.host_bytes / MIB);
   g_print ("measured MiB           %8.1f   up to the last byte that was written\n",
            (double) r->measured_bytes / MIB);
+  if (r->device_used_bytes > 0)
+    g_print ("outside the plan MiB   %8.1f   on the device since it was opened, with %.1f taken by then\n",
+             (double) r->outside_plan_bytes / MIB, (double) r->device_opened_bytes / MIB);
   g_print ("peak resident MiB      %8.1f   planned + %.1f\n", (double) r->peak_resident_bytes / MIB,
            (double) (r->peak_resident_bytes - r->planned_bytes - r->host_bytes) / MIB);
   g_print ("loss                   %8.4f   at first, %.4f at last\n", r->first_loss, r->loss);

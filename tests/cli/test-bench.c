@@ -63,6 +63,9 @@ assert_measured (JsonObject *row)
   g_assert_cmpint (highest, >, arena - 128);
   g_assert_cmpint (get (row, "measured_bytes"), ==, get (row, "planned_bytes") - arena + highest);
   g_assert_cmpint (get (row, "peak_resident_bytes"), >, get (row, "measured_bytes"));
+  /* The CPU has no memory of its own. */
+  g_assert_cmpint (get (row, "device_used_bytes"), ==, 0);
+  g_assert_cmpint (get (row, "outside_plan_bytes"), ==, 0);
 }
 
 static void

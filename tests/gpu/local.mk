@@ -100,7 +100,8 @@ tests_gpu_test_half_convs_LDADD = $(CUDA_SIM_LIBS)
 # Whole trainings.
 TRAINING_RUN = tests/gpu/test-device.h tests/gpu/training-run.h tests/gpu/training-run.c tests/runner/small-detector.h \
   tests/runner/small-detector.c tests/tree.h tests/tree.c
-tests_gpu_test_training_SOURCES = tests/gpu/test-training.c tests/gpu/sim-device.c $(TRAINING_RUN)
+tests_gpu_test_training_SOURCES = tests/gpu/test-training.c tests/gpu/sim-device.c $(TRAINING_RUN) \
+  runner/cli/bench-run.c runner/cli/json.c runner/cli/shape.c
 tests_gpu_test_training_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_training_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_training_faults_SOURCES = tests/gpu/test-training-faults.c tests/gpu/sim-device.c $(TRAINING_RUN)

@@ -7,6 +7,8 @@
  */
 #include "config.h"
 
+#include "runner/cli/bench-run.h"
+#include "runner/cli/shape.h"
 #include "runner/random-batch.h"
 #include "tests/gpu/training-run.h"
 #include "tests/tree.h"
@@ -167,6 +169,25 @@ test_too_small (void)
   remove_tree (dir);
 }
 
+/* `runner bench` asks the device what is taken: here nothing is, but what the plan has. */
+static void
+test_outside_of_plan (void)
+{
+  const Run run = { .sim = t4, .strategy = -1, .n_iters = 1 };
+  g_autoptr (GError) error = NULL;
+  g_autofree char *dir = g_dir_make_tmp ("rn-gpu-XXXXXX", &error);
+  g_autoptr (RnJob) job = open_job (&run, dir);
+  RnBenchResult result;
+
+  if (!rn_job_open_shapes (job, "32x32", 2, FALSE, FALSE, &error)
+      || !rn_bench_run (job, &(RnBenchOptions){ .iters = 2 }, &result, &error))
+    g_error ("%s", error->message);
+  g_assert_cmpint (result.planned_bytes, >, 0);
+  g_assert_cmpint (result.device_used_bytes, ==, result.device_opened_bytes + result.planned_bytes);
+  g_assert_cmpint (result.outside_plan_bytes, ==, 0);
+  remove_tree (dir);
+}
+
 /* ---- runs that go on ---- */
 
 static void
@@ -248,6 +269,7 @@ main (int argc, char **argv)
   g_test_add_data_func ("/training/bytes/plain", GINT_TO_POINTER (-1), test_bytes);
   g_test_add_data_func ("/training/bytes/offload", GINT_TO_POINTER (RN_STRATEGY_OFFLOAD_IDLE), test_bytes);
   g_test_add_func ("/training/too-small", test_too_small);
+  g_test_add_func ("/training/bytes/outside", test_outside_of_plan);
   g_test_add_func ("/training/resume", test_resume);
   g_test_add_func ("/inference", test_inference);
   int result = g_test_run ();
