@@ -31,6 +31,9 @@ typedef struct
 
 /* ---- planning ---- */
 
+/* Ampere. */
+#define BF16_CAPABILITY 80
+
 /* The activations of the forward direction. */
 static void
 find_sides (const RnOpCall *call, const RnTensorDesc **src, const RnTensorDesc **dst)
@@ -151,6 +154,11 @@ prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const cha
   if (!engine_limit (device, prepared->workspace_bytes, &limit))
     {
       *reason = "the weights as its engine reads them need more workspace than the limit";
+      return RN_STATUS_UNSUPPORTED;
+    }
+  if (conv->workspace.type == RN_BF16 && ((RnCudaDevice *) device)->capability < BF16_CAPABILITY)
+    {
+      *reason = "bf16 needs compute capability 8.0, which the device has not; what works: fp16";
       return RN_STATUS_UNSUPPORTED;
     }
   if (call->op != RN_OP_CONV2D_BWD_WEIGHTS || rn_cuda_conv_has_diff_weights (call))
