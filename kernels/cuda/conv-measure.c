@@ -386,6 +386,7 @@ measuring_clear (Measuring *m)
       cudaEventDestroy (m->events[i]);
   if (m->staging != NULL)
     cudaFreeHost (m->staging);
+  cudaGetLastError (); /* of an engine that failed, or of these: no later launch is to report it */
   g_free (m->wanted);
   g_free (m->result);
   g_free (m->apart);

@@ -394,7 +394,11 @@ rn_conv_plan_new (RnConvLibrary *library, const RnConvProblem *problem, gsize wo
       RnStatus status =
           choice != NULL ? RN_STATUS_OK : choose (library, problem, workspace_limit, &choice, reason);
       if (status != RN_STATUS_OK)
-        return status;
+        {
+          if (status != RN_STATUS_UNSUPPORTED)
+            *reason = library->fault; /* not that of an engine that was left out before */
+          return status;
+        }
       rn_cudnn_trace (library->cudnn, "%s: %s, workspace %" G_GSIZE_FORMAT, text, choice->detail,
                       choice->workspace);
       g_hash_table_insert (library->choices, g_strdup (key), choice);

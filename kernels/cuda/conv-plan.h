@@ -86,7 +86,7 @@ const char *rn_conv_library_fault (const RnConvLibrary *library);
 /*
  * rn_conv_plan_new:
  * @workspace_limit: bytes; engines that need more are left out
- * @reason: (out): static or owned by the library, why there is none (RN_STATUS_UNSUPPORTED)
+ * @reason: (out): why there is none; static, or of RN_STATUS_DEVICE the library's fault
  *
  * The first engine that passes the filter: no run-time compilation, no reduced precision, without TF32 no
  * tensor cores on F32, deterministic where asked; the generic engine is the last resort.
