@@ -25,6 +25,10 @@ AC_DEFUN([RN_CUDA], [
     AS_CASE([$with_cuda],
       [check|yes], [rn_cuda_dir=${CUDA_HOME:-/usr/local/cuda}],
       [rn_cuda_dir=$with_cuda])
+    AS_CASE([$with_cuda],
+      [check|yes], [],
+      [AS_IF([test ! -d "$with_cuda"],
+         [AC_MSG_ERROR([--with-cuda=$with_cuda: there is no such folder; what works: --with-cuda, or the folder of the toolkit])])])
     rn_cuda_missing=
     AC_PATH_PROG([NVCC], [nvcc], [], [$rn_cuda_dir/bin:$PATH])
     AS_IF([test -n "$NVCC"], [_RN_CUDA_NVCC_VERSION], [rn_cuda_missing="$rn_cuda_missing nvcc"])
