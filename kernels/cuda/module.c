@@ -70,12 +70,18 @@ describe_device (int ordinal, RnCudaInfo *info, GError **error)
 static char *
 write_profile (int ordinal, GError **error)
 {
-  static const RnConvOptions options = { .deterministic = TRUE };
-
   if (!rn_cuda_startup_device (ordinal, error))
     return NULL;
-  g_autoptr (RnConvLibrary) library = rn_conv_library_new (ordinal, NULL, &options, error);
-  return library != NULL ? rn_conv_library_profile (library, error) : NULL;
+  g_autoptr (RnCudnn) cudnn = rn_cudnn_new (error);
+  if (cudnn == NULL)
+    return NULL;
+  /* Nothing is computed: no handle is made, and no stream. */
+  g_autoptr (RnCudnnDevice) device = rn_cudnn_device_new (cudnn, ordinal);
+  char *json = device != NULL ? rn_cudnn_device_to_json (cudnn, device) : NULL;
+  if (json == NULL)
+    rn_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
+                  "CUDA: cuDNN cannot describe device %d: %s", ordinal, rn_cudnn_fault (cudnn));
+  return json;
 }
 
 static const RnCudaModule module = {

@@ -127,6 +127,7 @@ read_lines (RnPlanStore *store, const char *text, gsize size)
     }
   if (n_damaged > 0)
     store->damage = g_strdup_printf ("%u of %u lines are damaged", n_damaged, n_lines);
+  store->is_changed = n_damaged > 0; /* they go when it is saved, and are told once */
 }
 
 /* The whole file; NULL with errno. */

@@ -54,9 +54,9 @@ gboolean rn_plan_store_has_other (const RnPlanStore *store, const char *problem,
 void rn_plan_store_put (RnPlanStore *store, const RnStoredPlan *plan);
 
 /*
- * Writes the file, whole or not at all, if something was put since; its folder is made. @merge: plans that
- * the file has by now and the store has not stay in it, for a file of several runs. Of more plans than are
- * read, the oldest are dropped.
+ * Writes the file, whole or not at all, if something was put since or lines of it are damaged; its folder is
+ * made. @merge: plans that the file has by now and the store has not stay in it, for a file of several runs.
+ * Of more plans than are read, the oldest are dropped.
  */
 gboolean rn_plan_store_save (RnPlanStore *store, gboolean merge, GError **error);
 

@@ -124,7 +124,7 @@ check (cudaError_t status, const char *what, GError **error)
     }
 }
 
-/* ---- driver, runtime, devices, cuDNN ---- */
+/* ---- driver, runtime, devices ---- */
 
 gboolean
 rn_cuda_startup (int *n_devices, GError **error)
@@ -142,7 +142,7 @@ rn_cuda_startup (int *n_devices, GError **error)
     return driver_too_old (driver, runtime, error);
   if (!check (cudaGetDeviceCount (n_devices), "cudaGetDeviceCount", error))
     return FALSE;
-  return (*n_devices > 0 || no_device (error)) && rn_cudnn_check_version (cudnnGetVersion (), error);
+  return *n_devices > 0 || no_device (error);
 }
 
 /* ---- one device ---- */
@@ -186,7 +186,7 @@ check_capability (int ordinal, GError **error)
 static gboolean
 check_ordinal (int ordinal, int n_devices, GError **error)
 {
-  if (ordinal < n_devices)
+  if (ordinal >= 0 && ordinal < n_devices)
     return TRUE;
   if (n_devices == 1)
     return missing (error, "there is no device %d; what works: cuda, or cuda:0", ordinal);
@@ -202,5 +202,6 @@ rn_cuda_startup_device (int ordinal, GError **error)
   /* A context is made by the first call that needs one, at the latest by the question for memory. */
   return rn_cuda_startup (&n_devices, error) && check_ordinal (ordinal, n_devices, error)
          && check_capability (ordinal, error) && check (cudaSetDevice (ordinal), "cudaSetDevice", error)
-         && check (cudaMemGetInfo (&free_bytes, &total_bytes), "cudaMemGetInfo", error);
+         && check (cudaMemGetInfo (&free_bytes, &total_bytes), "cudaMemGetInfo", error)
+         && rn_cudnn_check_version (cudnnGetVersion (), error);
 }

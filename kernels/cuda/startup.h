@@ -1,7 +1,7 @@
 /*
  * startup.h: is there a device that can be used? Looked at in the order in which things are built upon each
- * other: driver, runtime, devices, cuDNN, then of one device: capability, memory. The first that is missing
- * is one line of text, with what helps.
+ * other: driver, runtime, devices, then of one device: capability, memory, and the version of cuDNN. The
+ * first that is missing is one line of text, with what helps.
  *
  * Errors: RN_DEVICE_ERROR, MISSING or MEMORY.
  */

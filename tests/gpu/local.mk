@@ -26,7 +26,8 @@ check_LTLIBRARIES = tests/gpu/libcuda-sim.la tests/gpu/libcuda-conv.la
 check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-half-convs tests/gpu/test-training tests/gpu/test-training-faults \
   tests/gpu/test-conv-library tests/gpu/test-plans \
   tests/gpu/test-conv-measure tests/gpu/test-conv-stored tests/gpu/test-cudnn-cases \
-  tests/gpu/test-cudnn-cases-sim tests/gpu/test-sim-cudnn tests/gpu/test-sim-engines
+  tests/gpu/test-cudnn-cases-sim tests/gpu/test-sim-cudnn tests/gpu/test-sim-engines tests/gpu/test-startup \
+  tests/gpu/test-run-device
 
 # Convolutions with the real cuDNN: it answers for devices that are not there, and needs no driver for that.
 tests_gpu_libcuda_conv_la_SOURCES = $(CUDA_CONV_SOURCES)
@@ -107,6 +108,15 @@ tests_gpu_test_training_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_training_faults_SOURCES = tests/gpu/test-training-faults.c tests/gpu/sim-device.c $(TRAINING_RUN)
 tests_gpu_test_training_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_training_faults_LDADD = $(CUDA_SIM_LIBS)
+# In both, the wrapped function gives the version of cuDNN.
+tests_gpu_test_run_device_SOURCES = tests/gpu/test-run-device.c tests/gpu/sim-device.c $(TRAINING_RUN)
+tests_gpu_test_run_device_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
+tests_gpu_test_run_device_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap,cudnnGetVersion
+tests_gpu_test_run_device_LDADD = $(CUDA_SIM_LIBS)
+tests_gpu_test_startup_SOURCES = tests/gpu/test-startup.c
+tests_gpu_test_startup_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
+tests_gpu_test_startup_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap,cudnnGetVersion
+tests_gpu_test_startup_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_sim_failures_SOURCES = tests/gpu/test-sim-failures.c tests/gpu/sim-fixture.h tests/gpu/sim-fixture.c
 tests_gpu_test_sim_failures_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_sim_failures_LDADD = $(CUDA_SIM_LIBS)

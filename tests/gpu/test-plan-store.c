@@ -236,6 +236,27 @@ test_hostile (Fixture *fixture, gconstpointer data)
     }
 }
 
+/* Damaged lines go when the file is saved, though nothing was put: the next run is not told of them. */
+static void
+test_damage_goes (Fixture *fixture, gconstpointer data)
+{
+  g_autofree char *text = NULL;
+
+  write_example (fixture, 2);
+  g_assert_true (g_file_get_contents (fixture->path, &text, NULL, NULL));
+  text[strlen (text) / 4] ^= 1;
+  for (int merge = 0; merge < 2; merge++)
+    {
+      write_text (fixture, text, -1);
+      g_autoptr (RnPlanStore) store = rn_plan_store_open (fixture->path);
+      g_assert_cmpstr (rn_plan_store_damage (store), ==, "1 of 2 lines are damaged");
+      save (store, merge);
+      g_autoptr (RnPlanStore) again = rn_plan_store_open (fixture->path);
+      g_assert_null (rn_plan_store_damage (again));
+      g_assert_cmpuint (rn_plan_store_size (again), ==, 1);
+    }
+}
+
 /* Things that are no files of ours are neither waited for nor read to their end. */
 static void
 test_no_file (Fixture *fixture, gconstpointer data)
@@ -297,6 +318,7 @@ main (int argc, char **argv)
   ADD ("keeps", test_keeps);
   ADD ("merges", test_merges);
   ADD ("damage", test_damage);
+  ADD ("damage-goes", test_damage_goes);
   ADD ("cut-off", test_cut_off);
   ADD ("hostile", test_hostile);
   ADD ("no-file", test_no_file);

@@ -253,6 +253,12 @@ training_runs_begin (void)
   is_long = g_strcmp0 (g_getenv ("RN_TEST_LONG"), "1") == 0;
 }
 
+const char *
+training_data (void)
+{
+  return data;
+}
+
 void
 training_runs_end (void)
 {

@@ -45,6 +45,8 @@ extern gboolean is_long;
 /* Once, in front of the tests; and the end of it. */
 void training_runs_begin (void);
 void training_runs_end (void);
+/* The folder of their data set. */
+const char *training_data (void);
 
 GArray *read_params (RnRunner *runner); /* (transfer full) of float */
 /* What --set has to say. (transfer full) */

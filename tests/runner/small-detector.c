@@ -164,7 +164,7 @@ small_detector_job (const char *data, const char *work_dir, const char *const *c
 {
   g_autofree char *head = g_strdup_printf (template, data, work_dir), *text = g_strconcat (head, rest, NULL);
   RnNode *root = rn_config_load_text (text, "small.yaml", changes, error);
-  return root != NULL ? rn_job_new (root, error) : NULL;
+  return root != NULL ? rn_job_new_for_training (root, error) : NULL;
 }
 
 RnTraining *
