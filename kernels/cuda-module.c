@@ -56,10 +56,13 @@ rn_cuda_module_explain (const char *path, const char *reason, GError **error)
           "the module %s needs %s, which is not found; what helps: cuDNN of that version, or its folder in "
           "LD_LIBRARY_PATH",
           path, name);
-  else if (g_str_has_prefix (name, "lib"))
+  else if (g_str_has_prefix (name, "libcudart"))
     fail (error,
           "the module %s needs %s, which is not found; what helps: the CUDA runtime of that version, or its "
           "folder in LD_LIBRARY_PATH",
+          path, name);
+  else if (n > 0)
+    fail (error, "the module %s needs %s, which is not found; what helps: its folder in LD_LIBRARY_PATH",
           path, name);
   else
     fail (error, "the module %s cannot be opened: %s", path, reason);
@@ -102,7 +105,7 @@ rn_cuda_module_get (GError **error)
   g_autofree char *path = given != NULL ? g_strdup (given) : find_built ();
   if (path == NULL)
     path = g_build_filename (RN_MODULE_DIR, FILE_NAME, NULL);
-  if (!g_file_test (path, G_FILE_TEST_EXISTS))
+  if (!g_file_test (path, G_FILE_TEST_IS_REGULAR))
     {
       if (given != NULL)
         fail (error, VARIABLE "=%s: there is no such file", given);

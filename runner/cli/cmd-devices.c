@@ -4,14 +4,17 @@
 #include "runner/cli/commands.h"
 
 #include "kernels/cuda-module.h"
+#include "runner/base/error.h"
 #include "runner/base/size.h"
 #include "runner/cli/common.h"
 #include "runner/cli/json.h"
 
+#define NO_PROFILE G_MININT
+
 typedef struct
 {
   gboolean json;
-  int profile; /* -1: not asked for */
+  int profile; /* NO_PROFILE: not asked for */
 } DevicesOptions;
 
 static void
@@ -107,7 +110,7 @@ print_profile (const RnCudaModule *module, int ordinal, GError **error)
 int
 rn_cmd_devices (int argc, char **argv)
 {
-  DevicesOptions devices = { .profile = -1 };
+  DevicesOptions devices = { .profile = NO_PROFILE };
   const GOptionEntry entries[] = {
     { "json", 0, 0, G_OPTION_ARG_NONE, &devices.json, "Print JSON", NULL },
     { "profile", 0, 0, G_OPTION_ARG_INT, &devices.profile,
@@ -128,6 +131,12 @@ rn_cmd_devices (int argc, char **argv)
   g_auto (RnOptions) options;
   if (!rn_options_parse (&usage, argc, argv, &options, &error))
     return rn_cli_fail (error);
+  if (devices.profile < 0 && devices.profile != NO_PROFILE)
+    {
+      g_set_error (&error, RN_CONFIG_ERROR, RN_CONFIG_ERROR_USAGE, "--profile %d: devices count from 0",
+                   devices.profile);
+      return rn_cli_fail (error);
+    }
   const RnCudaModule *module = rn_cuda_module_get (&error);
   gboolean done = module != NULL
                   && (devices.profile >= 0 ? print_profile (module, devices.profile, &error)
