@@ -88,6 +88,13 @@ typedef struct
    * bytes are there. */
   RnStatus (*copy_in) (RnDevice *device, void *dst, const void *host_src, gsize bytes);
   RnStatus (*copy_out) (RnDevice *device, void *host_dst, const void *src, gsize bytes);
+  /*
+   * (optional, both or none) A small result that the host does not wait for: the copy is queued. settle waits
+   * until all of them have arrived, for nothing that was queued behind them, and puts the bytes where they
+   * were asked for; when it fails they are lost. After it none is due.
+   */
+  RnStatus (*copy_out_later) (RnDevice *device, void *host_dst, const void *src, gsize bytes);
+  RnStatus (*settle) (RnDevice *device);
   RnStatus (*fill) (RnDevice *device, void *dst, int byte, gsize bytes);
   RnStatus (*synchronize) (RnDevice *device); /* (optional) waits for queued work */
   /*

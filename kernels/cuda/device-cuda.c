@@ -10,6 +10,7 @@
 #include "kernels/cuda/device-cuda.h"
 
 #include "kernels/cuda/cudnn.h"
+#include "kernels/cuda/results.h"
 #include "kernels/cuda/staging.h"
 
 #include <string.h>
@@ -302,6 +303,7 @@ cuda_destroy (RnDevice *device)
     cuda_synchronize (device);
   g_clear_pointer (&cuda->conv, rn_conv_library_free);
   g_clear_pointer (&cuda->staging, rn_cuda_staging_free);
+  g_clear_pointer (&cuda->results, rn_cuda_results_free);
   for (guint i = 0; cuda->events != NULL && i < cuda->events->len; i++)
     cudaEventDestroy (g_ptr_array_index (cuda->events, i));
   for (int queue = 0; queue < RN_N_QUEUES; queue++)
@@ -322,6 +324,8 @@ static const RnDeviceVtbl cuda_vtbl = {
   .free_host = cuda_free_host,
   .copy_in = rn_cuda_copy_in,
   .copy_out = rn_cuda_copy_out,
+  .copy_out_later = rn_cuda_copy_out_later,
+  .settle = rn_cuda_settle,
   .fill = cuda_fill,
   .synchronize = cuda_synchronize,
   .use_queue = cuda_use_queue,
@@ -355,6 +359,8 @@ create_streams (RnCudaDevice *cuda)
                             "cudaStreamCreateWithFlags");
   if (status == RN_STATUS_OK)
     status = rn_cuda_staging_new (device, &cuda->staging);
+  if (status == RN_STATUS_OK)
+    status = rn_cuda_results_new (device, &cuda->results);
   cuda->capability = 10 * major + minor;
   return status;
 }

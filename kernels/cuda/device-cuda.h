@@ -29,6 +29,7 @@ typedef struct
   RnQueue queue; /* the one that run () uses now */
   RnConvLibrary *conv;
   struct _RnCudaStaging *staging; /* pinned slots of copy_in and copy_out */
+  struct _RnCudaResults *results; /* copies out that are waited for later */
   GArray *host_blocks;            /* of RnCudaHostBlock */
   GPtrArray *events;              /* by number */
   char *fault;                    /* text of the last failed call, or NULL */

@@ -15,6 +15,7 @@ CUDA_SOURCES = \
   kernels/cuda/launch-stats.h kernels/cuda/launch-weights.h kernels/cuda/launch.h kernels/cuda/map.h \
   kernels/cuda/module.c kernels/cuda/module.h kernels/cuda/conv-workspace.h kernels/cuda/ops-conv.c kernels/cuda/ops-elementwise.c kernels/cuda/ops-loss.c \
   kernels/cuda/ops-move.c kernels/cuda/ops-norm.c kernels/cuda/ops-optim.c kernels/cuda/ops-pool.c \
+  kernels/cuda/results.c kernels/cuda/results.h \
   kernels/cuda/ops-select.c kernels/cuda/ops-stats.c kernels/cuda/staging.c kernels/cuda/staging.h kernels/cuda/startup.c \
   kernels/cuda/startup.h
 

@@ -124,8 +124,8 @@ take (RnCudaStaging *staging, gsize bytes, char **memory)
 
 /* ---- memory of alloc_host: kernels use it where it is, so the host waits for them ---- */
 
-static gboolean
-is_host_block (const RnCudaDevice *cuda, const void *address)
+gboolean
+rn_cuda_is_host_block (const RnCudaDevice *cuda, const void *address)
 {
   for (guint i = 0; i < cuda->host_blocks->len; i++)
     {
@@ -156,7 +156,7 @@ rn_cuda_copy_in (RnDevice *device, void *dst, const void *host_src, gsize bytes)
 {
   RnCudaStaging *staging = ((RnCudaDevice *) device)->staging;
 
-  if (is_host_block ((RnCudaDevice *) device, dst))
+  if (rn_cuda_is_host_block ((RnCudaDevice *) device, dst))
     return copy_on_host (device, dst, host_src, bytes);
   for (gsize at = 0; at < bytes; at += SLOT_BYTES)
     {
@@ -223,7 +223,7 @@ rn_cuda_copy_out (RnDevice *device, void *host_dst, const void *src, gsize bytes
 
   if (cuda->is_dead)
     return RN_STATUS_DEVICE;
-  if (is_host_block (cuda, src))
+  if (rn_cuda_is_host_block (cuda, src))
     return copy_on_host (device, host_dst, src, bytes);
   for (gsize k = 0; k <= n && n > 0 && status == RN_STATUS_OK; k++)
     {

@@ -15,6 +15,9 @@ typedef struct _RnCudaStaging RnCudaStaging;
 RnStatus rn_cuda_staging_new (RnDevice *device, RnCudaStaging **staging);
 void rn_cuda_staging_free (RnCudaStaging *staging);
 
+/* Does @address lie in memory of alloc_host? */
+gboolean rn_cuda_is_host_block (const RnCudaDevice *cuda, const void *address);
+
 /* Of RnDeviceVtbl. Either side may be memory of alloc_host too: then it is waited for. */
 RnStatus rn_cuda_copy_in (RnDevice *device, void *dst, const void *host_src, gsize bytes);
 RnStatus rn_cuda_copy_out (RnDevice *device, void *host_dst, const void *src, gsize bytes);

@@ -1,0 +1,24 @@
+/*
+ * results.h: small results that the host does not wait for: copies to a pinned block, queued behind the
+ * compute work, and one event that says when the last of them has arrived.
+ */
+#ifndef KERNELS_CUDA_RESULTS_H
+#define KERNELS_CUDA_RESULTS_H
+
+#include "kernels/cuda/device-cuda.h"
+
+G_BEGIN_DECLS
+
+typedef struct _RnCudaResults RnCudaResults;
+
+RnStatus rn_cuda_results_new (RnDevice *device, RnCudaResults **results);
+void rn_cuda_results_free (RnCudaResults *results);
+
+/* Of RnDeviceVtbl. When the block is full, those that lie in it are waited for; what is larger than the block
+ * is copied by rn_cuda_copy_out. */
+RnStatus rn_cuda_copy_out_later (RnDevice *device, void *host_dst, const void *src, gsize bytes);
+RnStatus rn_cuda_settle (RnDevice *device);
+
+G_END_DECLS
+
+#endif
