@@ -50,10 +50,12 @@ static gboolean
 after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
 {
   const CheckInvalidLoss *self = (const CheckInvalidLoss *) hook;
-  double loss = rn_runner_loss (runner, "loss"), factor = rn_runner_grad_factor (runner);
   g_autofree char *where = NULL;
 
-  if (!rn_runner_every_n_iters (runner, self->interval) || isfinite (loss))
+  if (!rn_runner_every_n_iters (runner, self->interval))
+    return TRUE;
+  double loss = rn_runner_loss (runner, "loss"), factor = rn_runner_grad_factor (runner);
+  if (isfinite (loss))
     return TRUE;
   g_autofree char *images = describe_images (rn_runner_batch (runner));
   if (!rn_runner_find_non_finite (runner, &where, error))

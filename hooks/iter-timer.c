@@ -46,10 +46,10 @@ after_iter (RnHook *hook, RnRunner *runner, GError **error)
   IterTimer *self = (IterTimer *) hook;
   RnRunTimes now;
 
+  rn_runner_times (runner, &now); /* of a whole iteration: the forward pass may have to be waited for */
   rn_runner_log (runner, "time", (double) (g_get_monotonic_time () - self->last_us) / 1e6);
   if (!rn_runner_is_validating (runner))
     {
-      rn_runner_times (runner, &now);
       rn_runner_log (runner, "forward_time", now.forward - self->last.forward);
       rn_runner_log (runner, "backward_time", now.backward - self->last.backward);
       rn_runner_log (runner, "step_time", now.step - self->last.step);

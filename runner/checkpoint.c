@@ -72,11 +72,12 @@ set_rates (RnRunner *runner, RnSafetensorsWriter *writer)
 static void
 set_log (RnRunner *runner, RnSafetensorsWriter *writer)
 {
-  for (guint i = 0; i < rn_log_buffer_size (runner->log); i++)
+  const RnLogBuffer *log = rn_runner_settled_log (runner);
+
+  for (guint i = 0; i < rn_log_buffer_size (log); i++)
     {
-      g_autoptr (RnRecord) window = rn_log_buffer_save (runner->log, i);
-      g_autofree char *key =
-          g_strdup_printf (RN_CHECKPOINT_LOG "%04u/%s", i, rn_log_buffer_name (runner->log, i));
+      g_autoptr (RnRecord) window = rn_log_buffer_save (log, i);
+      g_autofree char *key = g_strdup_printf (RN_CHECKPOINT_LOG "%04u/%s", i, rn_log_buffer_name (log, i));
       set_record (writer, key, window);
     }
 }

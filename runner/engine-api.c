@@ -129,8 +129,11 @@ rn_runner_call_before_step (RnRunner *runner, double multiplier, GError **error)
 gboolean
 rn_runner_grad_stats (RnRunner *runner, double norm_type, RnGradStats *stats, GError **error)
 {
-  return check_gradients_kept (runner, error)
-         && runner->task->vtbl->grad_stats (runner->task, norm_type, stats, error);
+  if (!check_gradients_kept (runner, error)
+      || !runner->task->vtbl->grad_stats (runner->task, norm_type, stats, error))
+    return FALSE;
+  rn_runner_settle (runner); /* they have come by now, and what is to be said of them comes first */
+  return TRUE;
 }
 
 static void
@@ -325,6 +328,7 @@ rn_runner_set_checkpoint_dir (RnRunner *runner, const char *dir)
 gboolean
 rn_runner_can_save (const RnRunner *runner)
 {
+  rn_runner_settle (runner);
   return runner->n_bad_losses == 0;
 }
 
@@ -355,13 +359,13 @@ rn_runner_make_out_dir (const RnRunner *runner, const char *out_dir, const RnNod
 void
 rn_runner_log_latest (RnRunner *runner, const char *name, double value)
 {
-  rn_log_buffer_push_latest (runner->log, name, runner->now.iter, value);
+  rn_log_buffer_push_latest (rn_runner_settled_log (runner), name, runner->now.iter, value);
 }
 
 gboolean
 rn_runner_is_log_latest (const RnRunner *runner, const char *name)
 {
-  return rn_log_buffer_is_latest (runner->log, name);
+  return rn_log_buffer_is_latest (rn_runner_settled_log (runner), name);
 }
 
 gint64
@@ -373,7 +377,7 @@ rn_runner_log_interval (const RnRunner *runner)
 void
 rn_runner_reserve_log (RnRunner *runner, gint64 n_iters)
 {
-  rn_log_buffer_reserve (runner->log, n_iters);
+  rn_log_buffer_reserve (rn_runner_settled_log (runner), n_iters);
 }
 
 void
@@ -384,8 +388,8 @@ rn_runner_foreach_log (const RnRunner *runner, gint64 n_iters, RnLogFunc func, g
       rn_log_means_foreach (runner->val_log, func, user_data);
       return;
     }
-  rn_log_buffer_foreach (runner->log, runner->now.iter + 1, rn_runner_log_span (runner, n_iters), func,
-                         user_data);
+  rn_log_buffer_foreach (rn_runner_settled_log (runner), runner->now.iter + 1,
+                         rn_runner_log_span (runner, n_iters), func, user_data);
 }
 
 void
@@ -393,6 +397,7 @@ rn_runner_times (const RnRunner *runner, RnRunTimes *times)
 {
   const RnTimes *us = &runner->times;
 
+  rn_runner_settle (runner); /* the forward pass is not over before */
   *times = (RnRunTimes){ .data = (double) us->data / 1e6,
                          .forward = (double) us->forward / 1e6,
                          .backward = (double) us->backward / 1e6,

@@ -117,6 +117,7 @@ rn_runner_batch (const RnRunner *runner)
 double
 rn_runner_loss (const RnRunner *runner, const char *name)
 {
+  rn_runner_settle (runner);
   return runner->task->vtbl->loss (runner->task, name);
 }
 
@@ -125,7 +126,8 @@ rn_runner_log_mean (const RnRunner *runner, const char *name, gint64 n_iters)
 {
   if (runner->is_validating)
     return rn_log_means_get (runner->val_log, name);
-  return rn_log_buffer_mean (runner->log, name, runner->now.iter + 1, rn_runner_log_span (runner, n_iters));
+  return rn_log_buffer_mean (rn_runner_settled_log (runner), name, runner->now.iter + 1,
+                             rn_runner_log_span (runner, n_iters));
 }
 
 double
@@ -255,7 +257,7 @@ rn_runner_log (RnRunner *runner, const char *name, double value)
   if (runner->is_validating)
     rn_log_means_add (runner->val_log, name, value, runner->batch != NULL ? runner->batch->n : 1);
   else
-    rn_log_buffer_push (runner->log, name, runner->now.iter, value);
+    rn_log_buffer_push (rn_runner_settled_log (runner), name, runner->now.iter, value);
 }
 
 gboolean

@@ -217,7 +217,11 @@ RN_API const char *const *rn_runner_class_names (const RnRunner *runner);
 
 /* The current one; NULL outside an iteration. */
 RN_API const RnBatch *rn_runner_batch (const RnRunner *runner);
-/* A loss of the forward pass just done: "loss", "loss_cls", ...; NAN if there is none of that name. */
+/*
+ * A loss of the forward pass just done: "loss", "loss_cls", ...; NAN if there is none of that name. A device
+ * with queues may still be computing it, and is waited for: behind the optimizer hook (priority above 40)
+ * that holds nothing up.
+ */
 RN_API double rn_runner_loss (const RnRunner *runner, const char *name);
 /* Mean of a logged value over the last @n_iters iterations, the running one included; NAN if there is none.
  * While validating: over all images since before_val_epoch, of what was logged while validating. */

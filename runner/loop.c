@@ -16,13 +16,6 @@
 #include "runner/base/error.h"
 #include "runner/base/signals.h"
 
-#include <math.h>
-
-#define MAX_BAD_LOSSES 10 /* iterations in a row */
-#define WHAT_HELPS                                                         \
-  "what usually helps: a smaller optimizer.lr, lr_config.warmup: linear, " \
-  "optimizer_config.grad_clip: {max_norm: 35}"
-
 gboolean
 rn_runner_call_stage (RnRunner *runner, RnStage stage, GError **error)
 {
@@ -53,39 +46,6 @@ rn_runner_must_leave (RnRunner *runner)
   return runner->signal != 0 || runner->is_stopped;
 }
 
-/* Once the weights are NaN no iteration brings them back, and checkpoints of them are worth nothing. */
-static gboolean
-check_loss (RnRunner *runner, double loss, GError **error)
-{
-  if (isfinite (loss))
-    {
-      runner->n_bad_losses = 0;
-      return TRUE;
-    }
-  runner->n_bad_losses++;
-  if (runner->n_bad_losses == 1)
-    g_warning ("the loss of iteration %" G_GINT64_FORMAT " is %s; " WHAT_HELPS, runner->now.iter + 1,
-               isnan (loss) ? "NaN" : "infinite");
-  if (runner->n_bad_losses < MAX_BAD_LOSSES)
-    return TRUE;
-  g_set_error (error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED,
-               "the loss has been NaN or infinite for %d iterations, to %" G_GINT64_FORMAT
-               ": it does not come back from there. optimizer.lr is %g; " WHAT_HELPS
-               "; then start anew, or --resume=FILE from a checkpoint of before",
-               MAX_BAD_LOSSES, runner->now.iter + 1, rn_optimizer_lr (runner->optimizer));
-  return FALSE;
-}
-
-double
-rn_runner_log_losses (RnRunner *runner)
-{
-  for (const char *const *name = runner->task->loss_names; *name != NULL; name++)
-    rn_runner_log (runner, *name, rn_runner_loss (runner, *name));
-  double loss = rn_runner_loss (runner, "loss");
-  rn_runner_log (runner, "loss", loss);
-  return loss;
-}
-
 const RnBatch *
 rn_runner_next_batch (RnRunner *runner, RnTaskData data, GError **error)
 {
@@ -96,6 +56,13 @@ rn_runner_next_batch (RnRunner *runner, RnTaskData data, GError **error)
   return batch;
 }
 
+void
+rn_runner_name_iter (const RnRunner *runner, GError **error)
+{
+  g_prefix_error (error, "%siteration %" G_GINT64_FORMAT ": ", runner->is_validating ? "validation, " : "",
+                  (runner->is_validating ? runner->val_inner_iter : runner->now.iter) + 1);
+}
+
 gboolean
 rn_runner_forward (RnRunner *runner, RnMode mode, float grad_scale, GError **error)
 {
@@ -104,9 +71,8 @@ rn_runner_forward (RnRunner *runner, RnMode mode, float grad_scale, GError **err
 
   runner->times.forward += g_get_monotonic_time () - start;
   if (!is_ok)
-    g_prefix_error (error, "%siteration %" G_GINT64_FORMAT ": ", runner->is_validating ? "validation, " : "",
-                    (runner->is_validating ? runner->val_inner_iter : runner->now.iter) + 1);
-  return is_ok;
+    rn_runner_name_iter (runner, error);
+  return is_ok && rn_runner_expect_losses (runner, error);
 }
 
 static gboolean
@@ -114,8 +80,7 @@ forward_train (RnRunner *runner, GError **error)
 {
   float scale = (float) ((double) runner->grad_scale * runner->loss_weight);
 
-  return rn_runner_forward (runner, RN_MODE_TRAIN, scale, error)
-         && check_loss (runner, rn_runner_log_losses (runner), error);
+  return rn_runner_forward (runner, RN_MODE_TRAIN, scale, error);
 }
 
 /* A signal ahead of the very first step, perhaps in an evaluation of the weights as they begin: the run has
@@ -139,9 +104,12 @@ train_batch (RnRunner *runner, gboolean *is_left, GError **error)
   if (!rn_runner_call_stage (runner, RN_STAGE_BEFORE_TRAIN_ITER, error) || !rn_runner_flush (runner, error))
     return FALSE;
   *is_left = leaves_untouched (runner);
-  return *is_left
-         || (forward_train (runner, error)
-             && rn_runner_call_stage (runner, RN_STAGE_AFTER_TRAIN_ITER, error));
+  if (*is_left)
+    return TRUE;
+  if (!forward_train (runner, error))
+    return FALSE;
+  gboolean is_ok = rn_runner_call_stage (runner, RN_STAGE_AFTER_TRAIN_ITER, error);
+  return rn_runner_check_losses (runner, error) && is_ok; /* where they failed, hooks may have, for it */
 }
 
 /* Of a failed iteration with checkpoints to write: is its step done, and did a hook fail that comes behind?
@@ -279,7 +247,7 @@ run_all (RnRunner *runner, GError **error)
     return TRUE;
   g_set_error_literal (
       error, RN_RUN_ERROR, RN_RUN_ERROR_FAILED,
-      "the run ends with a loss that is not finite, and without a checkpoint of its end; " WHAT_HELPS);
+      "the run ends with a loss that is not finite, and without a checkpoint of its end; " RN_LOSS_HELP);
   return FALSE;
 }
 

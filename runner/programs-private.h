@@ -44,8 +44,11 @@ struct _RnPrograms
   RnMemory memory;
   RnArenas arenas;
 
-  RnProgram *current; /* of the last forward */
-  float losses[RN_MAX_LOSSES];
+  RnProgram *current;                               /* of the last forward */
+  float level_losses[RN_MAX_LOSSES][RN_MAX_LEVELS]; /* of the last forward */
+  int n_loss_levels;
+  gboolean has_due_losses; /* they may still be on their way */
+  RnStatus losses_status;  /* of their copies */
   gsize highest_byte, highest_host_byte;
 };
 
@@ -58,6 +61,8 @@ RnProgram *rn_programs_prepare (RnPrograms *programs, RnShape shape, GError **er
 /* The batch's pixels and targets to the values that the host writes. */
 gboolean rn_programs_copy_batch (RnPrograms *programs, const RnProgram *program, const RnBatch *batch,
                                  float grad_scale, GError **error);
+/* The losses of @program, which has run forward, to level_losses: queued where the device can do that. */
+gboolean rn_programs_queue_losses (RnPrograms *programs, const RnProgram *program, GError **error);
 
 G_END_DECLS
 

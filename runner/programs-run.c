@@ -123,24 +123,6 @@ rn_programs_highest_host_byte (RnPrograms *p)
 
 /* ---- training ---- */
 
-/* Levels are summed in order, in float, as MMDetection sums its list. */
-static gboolean
-read_losses (RnPrograms *p, const RnProgram *program, GError **error)
-{
-  for (int i = 0; rn_model_loss_names (p->model)[i]; i++)
-    {
-      p->losses[i] = 0;
-      for (int level = 0; level < program->n_levels; level++)
-        {
-          float value;
-          if (!copy_out (p, program->executor, program->losses[i][level], &value, sizeof value, error))
-            return FALSE;
-          p->losses[i] += value;
-        }
-    }
-  return TRUE;
-}
-
 gboolean
 rn_programs_forward (RnPrograms *p, const RnBatch *batch, RnMode mode, float grad_scale, GError **error)
 {
@@ -153,26 +135,12 @@ rn_programs_forward (RnPrograms *p, const RnBatch *batch, RnMode mode, float gra
   if (!program || !check_targets (program, batch, error)
       || !rn_programs_copy_batch (p, program, batch, grad_scale, error)
       || !rn_executor_run (program->executor, 0, program->plan->graph->turn, error)
-      || !read_losses (p, program, error))
+      || !rn_programs_queue_losses (p, program, error))
     return FALSE;
   rn_trace_end (start, RN_TRACE_PHASE, mode == RN_MODE_TRAIN ? "forward" : "forward (validation)", NULL);
   note_highest_byte (p, program->executor);
   p->current = program;
   return TRUE;
-}
-
-float
-rn_programs_loss (RnPrograms *p, const char *name)
-{
-  const char *const *names = rn_model_loss_names (p->model);
-  float sum = 0;
-  for (int i = 0; names[i]; i++)
-    {
-      if (g_str_equal (names[i], name))
-        return p->losses[i];
-      sum += p->losses[i];
-    }
-  return g_str_equal (name, "loss") ? sum : NAN;
 }
 
 static gboolean

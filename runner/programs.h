@@ -120,6 +120,11 @@ const RnPlan *rn_programs_get_plan (RnPrograms *programs, RnShape shape, GError 
  */
 gboolean rn_programs_forward (RnPrograms *programs, const RnBatch *batch, RnMode mode, float grad_scale,
                               GError **error);
+/*
+ * Waits until the losses of the last forward are there: a device with queues may still have to compute them.
+ * Otherwise they are waited for when they are first asked for, and are NAN if that fails.
+ */
+gboolean rn_programs_settle (RnPrograms *programs, GError **error);
 /* The loss of the last forward: one of rn_model_loss_names, or "loss", their sum. NAN for other names. */
 float rn_programs_loss (RnPrograms *programs, const char *name);
 /* Does the model have this module, with an output of its own? Says which name is near. */

@@ -40,8 +40,8 @@ struct _RnRunner
   GArray *workflow; /* of RnWorkflowItem */
 
   RnHookList *hooks;
-  RnLogBuffer *log;
-  RnLogMeans *val_log; /* of the running pass of validation */
+  RnLogBuffer *log_buffer; /* through rn_runner_settled_log */
+  RnLogMeans *val_log;     /* of the running pass of validation */
   gint64 log_interval;
 
   RnCounters now;
@@ -69,7 +69,9 @@ struct _RnRunner
   gboolean is_ema_in_place; /* the weights and their running mean have changed places */
   gboolean is_stopped;      /* rn_runner_stop */
   int signal;               /* that was seen by the loop, or 0 */
-  int n_bad_losses;         /* iterations in a row whose loss is NaN or infinite */
+  int n_bad_losses;         /* iterations in a row whose loss is NaN or infinite; after rn_runner_settle */
+  gboolean has_due_losses;  /* of the last forward pass: not yet logged */
+  GError *loss_fault;       /* why they could not be had, or end the run; told by rn_runner_check_losses */
 
   GPtrArray *pending; /* of RnPendingCheckpoint */
   GPtrArray *kept;    /* of char *: regular checkpoints of this run, newest first, as in last_checkpoint */
@@ -81,6 +83,17 @@ struct _RnRunner
   GPtrArray *score_names; /* of char *, with a NULL at the end: what evaluations will have */
   RnRecord *scores;       /* of an evaluation in the current stage; or NULL */
 };
+
+/* Losses that are due are waited for, and logged: losses.c. Whoever reads them or the log, or writes to it,
+ * comes by here. */
+void rn_runner_settle (const RnRunner *runner);
+
+static inline RnLogBuffer *
+rn_runner_settled_log (const RnRunner *runner)
+{
+  rn_runner_settle (runner);
+  return runner->log_buffer;
+}
 
 /*
  * Iterations to look back from the one that runs, or will, for the last @n_iters. Between two iterations what

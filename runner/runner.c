@@ -85,7 +85,7 @@ rn_runner_new (RnTask *task, const RnRunnerOptions *options)
   runner->hooks = options->hooks;
   runner->workflow = options->workflow != NULL ? g_array_copy ((GArray *) options->workflow)
                                                : rn_workflow_parse (NULL, NULL);
-  runner->log = rn_log_buffer_new ();
+  runner->log_buffer = rn_log_buffer_new ();
   runner->val_log = rn_log_means_new ();
   runner->log_interval = options->log_interval;
   runner->allow_batch_change = options->allow_batch_change;
@@ -111,7 +111,8 @@ rn_runner_free (RnRunner *runner)
   if (runner == NULL)
     return;
   rn_hook_list_free (runner->hooks);
-  rn_log_buffer_free (runner->log);
+  rn_log_buffer_free (runner->log_buffer);
+  g_clear_error (&runner->loss_fault);
   rn_log_means_free (runner->val_log);
   g_array_unref (runner->workflow);
   rn_record_free (runner->scores);

@@ -51,6 +51,8 @@ typedef struct
 
   /* A step: see programs.h. @mode: RN_MODE_TRAIN or RN_MODE_LOSS. */
   gboolean (*forward) (RnTask *task, const RnBatch *batch, RnMode mode, float grad_scale, GError **error);
+  /* (optional) Waits for the losses; of a task with has_late_losses. Where it fails they are NAN. */
+  gboolean (*settle) (RnTask *task, GError **error);
   double (*loss) (RnTask *task, const char *name);
   gboolean (*backward) (RnTask *task, GError **error);
   gboolean (*zero_grads) (RnTask *task, GError **error);
@@ -111,6 +113,7 @@ struct _RnTask
   guint n_params;
   gboolean has_live_batch_norm;
   gboolean updates_in_backward; /* no gradients are kept */
+  gboolean has_late_losses;     /* after forward the device may still be at work: settle */
 };
 
 static inline const char *

@@ -10,15 +10,22 @@ G_BEGIN_DECLS
 typedef struct
 {
   gint64 data, forward, backward, step;
-  gint64 hooks; /* those that have ended, without the backward passes and steps in them */
+  gint64 hooks; /* those that have ended, without what is counted above in them */
   gboolean is_in_hooks;
-  gint64 hooks_start, inner_start; /* clock, and backward + step, when they began */
+  gint64 hooks_start, inner_start; /* clock, and rn_times_inner, when they began */
 } RnTimes;
+
+/* What runs within hooks, and is none of their own: a forward pass may end there, when it is waited for. */
+static inline gint64
+rn_times_inner (const RnTimes *times)
+{
+  return times->forward + times->backward + times->step;
+}
 
 static inline gint64
 rn_times_running_hooks (const RnTimes *times)
 {
-  gint64 inner = times->backward + times->step - times->inner_start;
+  gint64 inner = rn_times_inner (times) - times->inner_start;
   return times->is_in_hooks ? g_get_monotonic_time () - times->hooks_start - inner : 0;
 }
 
@@ -27,7 +34,7 @@ rn_times_begin_hooks (RnTimes *times)
 {
   times->is_in_hooks = TRUE;
   times->hooks_start = g_get_monotonic_time ();
-  times->inner_start = times->backward + times->step;
+  times->inner_start = rn_times_inner (times);
 }
 
 static inline void

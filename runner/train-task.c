@@ -54,6 +54,12 @@ forward (RnTask *task, const RnBatch *batch, RnMode mode, float grad_scale, GErr
   return rn_programs_forward (programs (task), batch, mode, grad_scale, error);
 }
 
+static gboolean
+settle (RnTask *task, GError **error)
+{
+  return rn_programs_settle (programs (task), error);
+}
+
 static double
 loss (RnTask *task, const char *name)
 {
@@ -325,7 +331,7 @@ load_tensors (RnTask *task, const RnSafetensors *file, guint *found, GError **er
   .read_activation = read_activation, .read_param = read_param, .read_grad = read_grad,                     \
   .write_grad = write_grad, .add_tensors = add_tensors, .load_tensors = load_tensors,                       \
   .find_non_finite = find_non_finite, .empty_cache = empty_cache, .update_ema = update_ema,                 \
-  .swap_ema = swap_ema, .unreached_params = unreached_params
+  .swap_ema = swap_ema, .unreached_params = unreached_params, .settle = settle
 
 static const RnTaskVtbl vtbl = { COMMON_VTBL };
 static const RnTaskVtbl vtbl_with_evaluation = { COMMON_VTBL, .evaluate = evaluate, .draw = draw_image };
@@ -387,6 +393,7 @@ rn_train_task_new (RnJob *job, GError **error)
   task->n_params = self->params->len;
   task->has_live_batch_norm = self->facts.has_live_batch_norm;
   task->updates_in_backward = rn_programs_updates_in_backward (job->programs);
+  task->has_late_losses = job->device->vtbl->settle != NULL;
   return task;
 }
 

@@ -50,7 +50,6 @@ run_batch (RnRunner *runner, GError **error)
   if (!rn_runner_call_stage (runner, RN_STAGE_BEFORE_VAL_ITER, error)
       || !rn_runner_forward (runner, RN_MODE_LOSS, 1, error))
     return FALSE;
-  rn_runner_log_losses (runner);
   return rn_runner_call_stage (runner, RN_STAGE_AFTER_VAL_ITER, error);
 }
 

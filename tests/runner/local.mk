@@ -13,6 +13,7 @@ check_PROGRAMS += \
   tests/runner/test-fp16 \
   tests/runner/test-hook-calls \
   tests/runner/test-hostile-states \
+  tests/runner/test-late-losses \
   tests/runner/test-log-buffer \
   tests/runner/test-non-finite \
   tests/runner/test-optimizer \
@@ -57,6 +58,8 @@ tests_runner_test_hook_calls_SOURCES = tests/runner/test-hook-calls.c $(FAKE_TAS
 tests_runner_test_hook_calls_LDADD = $(TEST_LIBS)
 tests_runner_test_hostile_states_SOURCES = tests/runner/test-hostile-states.c $(FAKE_TASK)
 tests_runner_test_hostile_states_LDADD = $(TEST_LIBS)
+tests_runner_test_late_losses_SOURCES = tests/runner/test-late-losses.c $(FAKE_TASK)
+tests_runner_test_late_losses_LDADD = $(TEST_LIBS)
 tests_runner_test_log_buffer_SOURCES = tests/runner/test-log-buffer.c
 tests_runner_test_log_buffer_LDADD = $(TEST_LIBS)
 tests_runner_test_non_finite_SOURCES = tests/runner/test-non-finite.c tests/small-model.h tests/tree.c tests/tree.h $(CHROME_TRACE)
