@@ -24,6 +24,7 @@ check_SCRIPTS += tests/gpu/check-linkage.sh
 if HAVE_CUDA
 check_LTLIBRARIES = tests/gpu/libcuda-sim.la tests/gpu/libcuda-conv.la
 check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-half-convs tests/gpu/test-training tests/gpu/test-training-faults \
+  tests/gpu/test-training-waits \
   tests/gpu/test-conv-library tests/gpu/test-plans \
   tests/gpu/test-conv-measure tests/gpu/test-conv-stored tests/gpu/test-cudnn-cases \
   tests/gpu/test-cudnn-cases-sim tests/gpu/test-sim-cudnn tests/gpu/test-sim-engines tests/gpu/test-startup \
@@ -108,6 +109,9 @@ tests_gpu_test_training_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_training_faults_SOURCES = tests/gpu/test-training-faults.c tests/gpu/sim-device.c $(TRAINING_RUN)
 tests_gpu_test_training_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_training_faults_LDADD = $(CUDA_SIM_LIBS)
+tests_gpu_test_training_waits_SOURCES = tests/gpu/test-training-waits.c tests/gpu/sim-device.c $(TRAINING_RUN)
+tests_gpu_test_training_waits_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_training_waits_LDADD = $(CUDA_SIM_LIBS)
 # In both, the wrapped function gives the version of cuDNN.
 tests_gpu_test_run_device_SOURCES = tests/gpu/test-run-device.c tests/gpu/sim-device.c $(TRAINING_RUN)
 tests_gpu_test_run_device_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)

@@ -98,7 +98,7 @@ static SimConfig config;
 static char *model_key; /* of config */
 static const SimModel *model;
 
-static unsigned long n_calls, n_until_failure; /* 0: none planned */
+static unsigned long n_calls, n_waits, n_until_failure; /* 0: none planned */
 static cudaError_t planned_error, last_error, sticky_error;
 static bool has_failed;
 
@@ -184,7 +184,7 @@ start (const SimConfig *given)
   sim_ranges_reset ();
   sim_memory_reset ();
   has_failed = false;
-  n_calls = n_until_failure = 0;
+  n_calls = n_waits = n_until_failure = 0;
   last_error = sticky_error = cudaSuccess;
   n_faults = 0;
   expects_faults = false;
@@ -342,6 +342,17 @@ startup_error (const char *entry_point)
     }
 }
 
+/* Memory is released when the device has done all that was queued. */
+static bool
+is_wait (const char *entry_point)
+{
+  static const char *const names[] = { "cudaStreamSynchronize", "cudaEventSynchronize",
+                                       "cudaDeviceSynchronize", "cudaFree",
+                                       "cudaFreeHost",          NULL };
+
+  return g_strv_contains (names, entry_point);
+}
+
 cudaError_t
 sim_call (const char *entry_point)
 {
@@ -349,6 +360,7 @@ sim_call (const char *entry_point)
   sim_start ();
   sim_memory_close_strays ();
   n_calls++;
+  n_waits += is_wait (entry_point);
   if (sticky_error)
     return sim_return (sticky_error);
   cudaError_t error = startup_error (entry_point);
@@ -374,6 +386,12 @@ unsigned long
 sim_n_calls (void)
 {
   return n_calls;
+}
+
+unsigned long
+sim_n_waits (void)
+{
+  return n_waits;
 }
 
 /* ---- faults ---- */

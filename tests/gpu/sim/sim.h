@@ -108,6 +108,8 @@ extern "C"
    * failing. Calls that release something release it all the same. */
   void sim_fail_call (unsigned long n, cudaError_t error);
   unsigned long sim_n_calls (void);
+  /* Those in which the host waits for the device. */
+  unsigned long sim_n_waits (void);
 
   /* Faults from now on are kept instead of ending the program. */
   void sim_expect_faults (bool expect);
