@@ -203,16 +203,6 @@ rn_conv_library_set_stream (RnConvLibrary *library, cudaStream_t stream)
   return RN_STATUS_OK;
 }
 
-char *
-rn_conv_library_profile (RnConvLibrary *library, GError **error)
-{
-  char *json = rn_cudnn_device_to_json (library->cudnn, library->device);
-
-  if (json == NULL)
-    g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s", rn_cudnn_fault (library->cudnn));
-  return json;
-}
-
 /* ---- stored choices ---- */
 
 /* NULL where the library does not take it. */

@@ -72,8 +72,6 @@ void rn_conv_library_free (RnConvLibrary *library);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnConvLibrary, rn_conv_library_free)
 /* Later executions go to @stream. */
 RnStatus rn_conv_library_set_stream (RnConvLibrary *library, cudaStream_t stream);
-/* The device as cuDNN writes it down. (transfer full) */
-char *rn_conv_library_profile (RnConvLibrary *library, GError **error);
 /*
  * Writes what was measured to the files of the options; nothing to do where nothing was. To be called after
  * the convolutions of a plan were measured, before the first step that uses them: what is not kept cannot be
