@@ -76,6 +76,17 @@ rn_cuda_check (RnDevice *device, cudaError_t error, const char *what)
   return error == cudaErrorMemoryAllocation ? RN_STATUS_MEMORY : RN_STATUS_DEVICE;
 }
 
+/* What the runtime says when the library has failed: it may be for work that was queued before. */
+static cudaError_t
+runtime_error (const RnCudaDevice *cuda)
+{
+  cudaError_t error = cudaGetLastError ();
+
+  if (error == cudaSuccess)
+    error = cudaStreamQuery (cuda->streams[RN_QUEUE_COMPUTE]);
+  return error == cudaErrorNotReady ? cudaSuccess : error;
+}
+
 RnStatus
 rn_cuda_check_conv (RnDevice *device, RnStatus status)
 {
@@ -83,8 +94,15 @@ rn_cuda_check_conv (RnDevice *device, RnStatus status)
 
   if (status == RN_STATUS_OK || cuda->is_dead)
     return status;
-  g_free (cuda->fault);
-  cuda->fault = g_strdup (rn_conv_library_fault (cuda->conv));
+  const char *text = rn_conv_library_fault (cuda->conv);
+  cudaError_t error = cuda->is_plan_only ? cudaSuccess : runtime_error (cuda);
+  if (error != cudaSuccess)
+    rn_cuda_check (device, error, text);
+  else
+    {
+      g_free (cuda->fault);
+      cuda->fault = g_strdup (text);
+    }
   return status;
 }
 

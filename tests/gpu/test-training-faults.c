@@ -254,6 +254,98 @@ test_failing_calls (void)
     }
 }
 
+/* ---- cuDNN ---- */
+
+#define N_BYTES 1024 /* of 4x8x8 in F32 */
+
+/* What the device says of a convolution whose second call, the library's, fails. (transfer full) */
+static char *
+fail_convolution (cudaError_t error_code)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnDevice) device = test_device_open (&t4, &(RnCudaOptions){ .deterministic = TRUE });
+  const RnTensorDesc map = { .dtype = RN_F32, .rank = 4, .dims = { 1, 4, 8, 8 }, .cblk = 1 };
+  const RnTensorDesc weights = { .dtype = RN_F32, .rank = 4, .dims = { 4, 4, 1, 1 }, .cblk = 1 };
+  RnOpCall call = { .op = RN_OP_CONV2D_FWD,
+                    .args.conv = { .kernel = { 1, 1 },
+                                   .stride = { 1, 1 },
+                                   .dilation = { 1, 1 },
+                                   .groups = 1,
+                                   .compute = RN_F32 },
+                    .in_present = 1 << RN_CONV_SRC | 1 << RN_CONV_WEIGHTS,
+                    .out_present = 1 << RN_CONV_DST,
+                    .in = { map, weights },
+                    .out = { map } };
+  RnPrepared prepared;
+  char *memory = NULL;
+
+  rn_device_prepare (device, &call, &prepared, &error);
+  g_assert_no_error (error);
+  g_assert_cmpint (device->vtbl->alloc (device, 3 * N_BYTES + prepared.workspace_bytes, (void **) &memory),
+                   ==, RN_STATUS_OK);
+  device->vtbl->fill (device, memory, 0, 2 * N_BYTES);
+  const void *in[RN_OP_MAX_IN] = { memory, memory + N_BYTES };
+  void *out[RN_OP_MAX_OUT] = { memory + 2 * N_BYTES }, *workspace = memory + 3 * N_BYTES;
+  device->vtbl->begin_op (device, "layer", &call, in, out, workspace, prepared.workspace_bytes);
+  sim_fail_call (2, error_code);
+  g_assert_cmpint (prepared.kernel->run (device, &call, prepared.state, in, out, workspace), ==,
+                   RN_STATUS_DEVICE);
+  device->vtbl->end_op (device);
+  char *fault = g_strdup (device->vtbl->fault (device));
+  if (error_code == cudaErrorInvalidValue)
+    g_assert_cmpint (cudaPeekAtLastError (), ==, cudaSuccess); /* no later launch reports it */
+  else
+    {
+      char byte;
+      g_assert_cmpint (device->vtbl->copy_out (device, &byte, memory, 1), ==, RN_STATUS_DEVICE);
+      g_assert_cmpstr (device->vtbl->fault (device), ==, fault);
+    }
+  device->vtbl->free (device, memory, 3 * N_BYTES + prepared.workspace_bytes);
+  rn_prepared_release (&prepared);
+  return fault;
+}
+
+/* The library says only that something has failed; what, the runtime says. */
+static void
+test_failing_convolution (void)
+{
+  g_autofree char *lost = fail_convolution (cudaErrorIllegalAddress);
+  g_autofree char *refused = fail_convolution (cudaErrorInvalidValue);
+
+  g_assert_nonnull (strstr (lost, "cudaErrorIllegalAddress (700) in running a plan: "));
+  g_assert_nonnull (strstr (lost, "reported at layer; it may stem from an earlier op"));
+  g_assert_nonnull (strstr (refused, "cudaErrorInvalidValue (1) in running a plan: "));
+}
+
+/* ---- RN_CUDA_SYNC ---- */
+
+#define HINT "it may stem from an earlier op: RN_CUDA_SYNC=1 in the environment finds it"
+
+/* The op itself is named where each is waited for, and where not, how to find it. No bit depends on it. */
+static void
+test_synchronous (void)
+{
+  const Run run = { .sim = t4, .strategy = RN_STRATEGY_OFFLOAD_IDLE, .n_iters = 2 };
+  g_auto (Outcome) queued = { 0 }, waited = { 0 };
+  g_autofree char *late = NULL, *exact = NULL, *nothing = NULL;
+
+  unsigned long n_calls = run_failing (0, cudaSuccess, NULL, FALSE, &nothing);
+  run_failing (n_calls / 2, cudaErrorIllegalAddress, NULL, FALSE, &late);
+  run_training (&run, &queued);
+  g_setenv ("RN_CUDA_SYNC", "1", TRUE);
+  unsigned long n_waited = run_failing (0, cudaSuccess, NULL, FALSE, &nothing);
+  run_failing (n_waited / 2, cudaErrorIllegalAddress, NULL, FALSE, &exact);
+  run_training (&run, &waited);
+  g_unsetenv ("RN_CUDA_SYNC");
+
+  g_assert_null (nothing);
+  g_assert_nonnull (strstr (late, HINT));
+  g_assert_nonnull (strstr (exact, "cudaErrorIllegalAddress (700) in "));
+  g_assert_null (strstr (exact, HINT));
+  g_assert_cmpuint (n_waited, >, n_calls);
+  assert_same (&waited, &queued);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -265,6 +357,8 @@ main (int argc, char **argv)
   g_test_add_func ("/planted/wrong-layout", test_wrong_layout);
   g_test_add_func ("/planted/missing-check", test_missing_check);
   g_test_add_func ("/failing-calls", test_failing_calls);
+  g_test_add_func ("/failing-convolution", test_failing_convolution);
+  g_test_add_func ("/synchronous", test_synchronous);
   int result = g_test_run ();
   training_runs_end ();
   return result;
