@@ -11,7 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-#define CHUNK 8192 /* values that are converted at a time */
+/* Values that are converted at a time: few copies, since each costs a call of the device. */
+#define CHUNK (1 << 19)
 
 /* ---- host <-> device ---- */
 
@@ -44,10 +45,10 @@ copy_floats_in (RnPrograms *p, const RnProgram *program, RnValueId value, const 
                 GError **error)
 {
   RnDType dtype = rn_graph_value (program->plan->graph, value)->desc.dtype;
-  guint16 chunk[CHUNK];
 
   if (dtype == RN_F32)
     return copy_in (p, program, value, host, n * sizeof *host, error);
+  g_autofree guint16 *chunk = g_new (guint16, MIN (n, CHUNK));
   for (gsize at = 0; at < n; at += CHUNK)
     {
       gsize size = MIN (n - at, CHUNK);

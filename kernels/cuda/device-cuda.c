@@ -38,6 +38,7 @@ is_fatal (cudaError_t error)
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
+    case 721: /* cudaErrorContained, which older toolkits have no name for */
     case cudaErrorUnknown:
       return TRUE;
     default:

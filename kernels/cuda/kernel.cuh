@@ -26,12 +26,6 @@
 #include <stdint.h>
 #include <runner/tensor.h>
 
-#ifdef __CUDACC__
-  /* -Wmissing-launch-bounds does not see those of templates, though they reach the code; the simulation
-   * reports kernels without. */
-  #pragma nv_diag_suppress 20238
-#endif
-
 #ifdef RN_SIM
 
   #include "tests/gpu/sim/kernel-sim.h"

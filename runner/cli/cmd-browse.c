@@ -347,7 +347,7 @@ rn_cmd_browse (int argc, char **argv)
       return rn_cli_fail (error);
     }
   RnNode *root = rn_options_load (&options, &error);
-  g_autoptr (RnJob) job = root != NULL ? rn_job_new (root, &error) : NULL;
+  g_autoptr (RnJob) job = root != NULL ? rn_job_new_for_plan (root, &error) : NULL;
   if (job == NULL || !run (job, &own, &n_failed, &error))
     return rn_cli_fail (error);
   return n_failed == 0 ? 0 : 1;

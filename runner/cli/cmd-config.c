@@ -54,7 +54,7 @@ rn_cmd_config (int argc, char **argv)
   /* What is wrong is said after the values, which show where it comes from. */
   g_autofree char *text = rn_config_dump (root, !plain);
   g_print ("%s", text);
-  g_autoptr (RnJob) job = rn_job_new (root, &error);
+  g_autoptr (RnJob) job = rn_job_new_for_plan (root, &error);
   if (job == NULL || !rn_job_check (job, &error))
     return rn_cli_fail (error);
   print_precision (&job->config);

@@ -51,7 +51,7 @@ preview_config (const RnOptions *options, const char *path, const Options *own, 
 
   one.config_path = (char *) path;
   RnNode *root = rn_options_load (&one, error);
-  g_autoptr (RnJob) job = root != NULL ? rn_job_new (root, error) : NULL;
+  g_autoptr (RnJob) job = root != NULL ? rn_job_new_for_plan (root, error) : NULL;
   if (job == NULL || !find_epoch_length (job, own, &epoch_length, error))
     return NULL;
   return rn_schedule_preview_new (job->root, &job->config, job->data.samples_per_gpu, epoch_length, error);

@@ -209,6 +209,27 @@ test_no_device (void)
     }
 }
 
+/* What only looks at a configuration needs no device: it may be written on another machine. */
+static void
+test_without_need (void)
+{
+  g_autofree char *base = config_file ("retinanet_shapes.yaml");
+  g_autofree char *text = g_strdup_printf ("_base_: %s\ndevice: cuda\n", base);
+  static const char *const commands[][3] = {
+    { "config", "mine.yaml" },
+    { "schedule", "mine.yaml", "--epoch-length=10" },
+    { "plan", "mine.yaml", "--shape=64x64" },
+  };
+
+  write_text (tmp, "mine.yaml", text);
+  for (guint i = 0; i < G_N_ELEMENTS (commands); i++)
+    {
+      g_auto (Result) result = run_program (commands[i][0], commands[i][1], commands[i][2], NULL);
+      if (result.code != 0)
+        g_error ("%s: %s", commands[i][0], result.err);
+    }
+}
+
 /* ---- mistakes in what asks for it: found before a device is looked for ---- */
 
 static void
@@ -282,6 +303,7 @@ main (int argc, char **argv)
   g_test_add_func ("/cuda/module/missing-library", test_missing_library);
   g_test_add_func ("/cuda/module/not-built", test_not_built);
   g_test_add_func ("/cuda/no-device", test_no_device);
+  g_test_add_func ("/cuda/without-need", test_without_need);
   g_test_add_func ("/cuda/mistakes", test_mistakes);
   g_test_add_func ("/cuda/profile-number", test_profile_number);
   int status = g_test_run ();
