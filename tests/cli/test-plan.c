@@ -288,6 +288,11 @@ test_device_profile (Fixture *f, gconstpointer user_data)
       run_program ("plan", f->config, SHAPE, "--device-profile", "t4", "--measure", SMALL, NULL);
   g_assert_cmpint (measure.code, ==, 2);
 
+#ifdef __SANITIZE_ADDRESS__
+  /* Its dlopen () is called in the name of the sanitizer, whose folder the parts of cuDNN are not in. */
+  g_test_skip ("under AddressSanitizer cuDNN does not find its own parts");
+  return;
+#endif
   g_auto (Result) text = run_program ("plan", f->config, SHAPE, "--device-profile", "t4", SMALL, NULL);
   if (text.code == 3)
     {
