@@ -4,35 +4,7 @@
 #include "kernels/plan-device.h"
 
 #include "kernels/cuda/conv-workspace.h"
-
-static RnStatus
-no_alloc (RnDevice *device, gsize bytes, void **memory)
-{
-  return RN_STATUS_UNSUPPORTED;
-}
-
-static void
-no_free (RnDevice *device, void *memory, gsize bytes)
-{
-}
-
-static RnStatus
-no_copy_in (RnDevice *device, void *dst, const void *host_src, gsize bytes)
-{
-  return RN_STATUS_UNSUPPORTED;
-}
-
-static RnStatus
-no_copy_out (RnDevice *device, void *host_dst, const void *src, gsize bytes)
-{
-  return RN_STATUS_UNSUPPORTED;
-}
-
-static RnStatus
-no_fill (RnDevice *device, void *dst, int byte, gsize bytes)
-{
-  return RN_STATUS_UNSUPPORTED;
-}
+#include "kernels/no-memory.h"
 
 static void
 destroy (RnDevice *device)
@@ -43,13 +15,7 @@ destroy (RnDevice *device)
 
 static const RnDeviceVtbl plan_vtbl = {
   .name = "cuda",
-  .alloc = no_alloc,
-  .free = no_free,
-  .alloc_host = no_alloc,
-  .free_host = no_free,
-  .copy_in = no_copy_in,
-  .copy_out = no_copy_out,
-  .fill = no_fill,
+  RN_NO_MEMORY_SLOTS,
   .destroy = destroy,
 };
 

@@ -12,6 +12,7 @@
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/results.h"
 #include "kernels/cuda/staging.h"
+#include "kernels/no-memory.h"
 
 #include <string.h>
 
@@ -416,44 +417,9 @@ open_device (RnCudaDevice *cuda, GError **error)
 
 /* ---- a device for plans alone ---- */
 
-static RnStatus
-no_alloc (RnDevice *device, gsize bytes, void **memory)
-{
-  return RN_STATUS_UNSUPPORTED;
-}
-
-static RnStatus
-no_copy_in (RnDevice *device, void *dst, const void *host_src, gsize bytes)
-{
-  return RN_STATUS_UNSUPPORTED;
-}
-
-static RnStatus
-no_copy_out (RnDevice *device, void *host_dst, const void *src, gsize bytes)
-{
-  return RN_STATUS_UNSUPPORTED;
-}
-
-static RnStatus
-no_fill (RnDevice *device, void *dst, int byte, gsize bytes)
-{
-  return RN_STATUS_UNSUPPORTED;
-}
-
-static void
-no_free (RnDevice *device, void *memory, gsize bytes)
-{
-}
-
 static const RnDeviceVtbl profile_vtbl = {
   .name = "cuda",
-  .alloc = no_alloc,
-  .free = no_free,
-  .alloc_host = no_alloc,
-  .free_host = no_free,
-  .copy_in = no_copy_in,
-  .copy_out = no_copy_out,
-  .fill = no_fill,
+  RN_NO_MEMORY_SLOTS,
   .destroy = cuda_destroy,
 };
 
