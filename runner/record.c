@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define NON_FINITE "non_finite"
-#define MAX_VALUES (1 << 22) /* of one record; a text of JSON may have no more */
 /* Of one state: many of them must fit the header of a checkpoint, and be read back. */
 #define MAX_STATE_BYTES (16 << 20)
 
@@ -287,7 +286,7 @@ rn_record_to_state (const RnRecord *record, GError **error)
 
   for (guint i = 0; i < record->fields->len; i++)
     n += ((const Field *) g_ptr_array_index (record->fields, i))->n;
-  g_autofree char *json = n <= MAX_VALUES / 4 ? to_json (record, &form) : NULL;
+  g_autofree char *json = n <= RN_JSON_MAX_VALUES / 4 ? to_json (record, &form) : NULL;
   if (json != NULL && strlen (json) <= MAX_STATE_BYTES)
     return g_steal_pointer (&json);
   g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE,

@@ -6,8 +6,6 @@
 
 #include <json-glib/json-glib.h>
 
-#define MAX_VALUES (1 << 22) /* of one text; json-glib takes some 80 bytes for each */
-
 void
 rn_json_append_string (GString *json, const char *text)
 {
@@ -61,10 +59,10 @@ rn_json_check (const char *text, gsize size, int max_depth, GError **error)
       else if (c == '/') /* json-glib takes comments, in which brackets would count for nothing; JSON has none
                           */
         depth = max_depth + 1;
-      if (n_values > MAX_VALUES)
+      if (n_values > RN_JSON_MAX_VALUES)
         {
           g_set_error (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
-                       "not JSON of the expected kind: more than %d values", MAX_VALUES);
+                       "not JSON of the expected kind: more than %d values", RN_JSON_MAX_VALUES);
           return FALSE;
         }
       if (depth > max_depth || depth < 0)

@@ -10,9 +10,11 @@ G_BEGIN_DECLS
  * class is called. */
 void rn_json_append_string (GString *json, const char *text);
 
+#define RN_JSON_MAX_VALUES (1 << 22) /* of one text; json-glib takes some 80 bytes for each */
+
 /*
  * RN_CHECKPOINT_ERROR_DAMAGED unless @text, not NUL-ended, is UTF-8, nests no deeper than @max_depth and has
- * no more than four million values: to be asked before json-glib, which recurses and takes forty times the
+ * no more than RN_JSON_MAX_VALUES: to be asked before json-glib, which recurses and takes forty times the
  * memory of the text.
  */
 gboolean rn_json_check (const char *text, gsize size, int max_depth, GError **error);
