@@ -318,8 +318,9 @@ check_memory (const RnInfer *infer, const Buffers *buffers, GError **error)
   g_autofree char *images_text = rn_size_format (images), *total = rn_size_format (needed);
   g_autofree char *free_text = available == G_MAXUINT64 ? g_strdup ("unknown") : rn_size_format (available);
 
-  g_message ("memory: parameters %s, arena %s (worst shape: %dx%d), images %s: %s in all; available: %s",
-             params, arena, memory.worst.height, memory.worst.width, images_text, total, free_text);
+  g_message ("memory: parameters %s, arena %s (worst shape: %dx%d), images %s: %s %s; available: %s", params,
+             arena, memory.worst.height, memory.worst.width, images_text, total,
+             room.counts_host ? "in all" : "on the device", free_text);
   if (needed <= available)
     return TRUE;
   const RnInferImage *image = largest (infer);

@@ -85,8 +85,9 @@ check_memory (RnTraining *training, GError **error)
 {
   RnMemory memory = rn_programs_memory (training->job->programs);
   gsize loader_bytes = rn_train_task_loader_bytes (training->task);
-  guint64 needed = (guint64) memory.total_bytes + memory.host_bytes + loader_bytes,
-          available = rn_room_free (training->job).bytes;
+  const RnRoom room = rn_room_free (training->job);
+  guint64 needed = rn_room_needed (&room, &memory) + (room.counts_host ? loader_bytes : 0),
+          available = room.bytes;
   g_autofree char *params = rn_size_format (memory.param_bytes), *grads = rn_size_format (memory.grad_bytes);
   g_autofree char *state = rn_size_format (memory.state_bytes), *arena = rn_size_format (memory.arena_bytes);
   g_autofree char *loaders = rn_size_format (loader_bytes), *total = rn_size_format (needed);
@@ -98,9 +99,10 @@ check_memory (RnTraining *training, GError **error)
 
   g_message (
       "memory: parameters %s, gradients %s, optimizer state %s%s, arena %s (worst shape: batch %d, %dx%d)%s, "
-      "loaders %s: %s in all; available: %s",
+      "loaders %s: %s %s; available: %s",
       params, grads, state, memory.ema_bytes > 0 ? mean : "", arena, memory.worst.n, memory.worst.height,
-      memory.worst.width, memory.host_bytes > 0 ? waiting : "", loaders, total, free_text);
+      memory.worst.width, memory.host_bytes > 0 ? waiting : "", loaders, total,
+      room.counts_host ? "in all" : "on the device", free_text);
   return rn_job_check_fit (training->job, loader_bytes, error);
 }
 

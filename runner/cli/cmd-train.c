@@ -14,6 +14,7 @@
 #include "runner/checkpoint.h"
 #include "runner/cli/common.h"
 #include "runner/config/config.h"
+#include "runner/predict.h"
 #include "runner/process-memory.h"
 #include "runner/train.h"
 #include "runner/weights/load-start.h"
@@ -151,10 +152,18 @@ say_memory (RnJob *job)
   guint64 current, peak;
 
   rn_process_memory (&current, &peak);
-  g_autofree char *planned = rn_size_format ((guint64) memory.total_bytes + memory.host_bytes);
+  const RnRoom room = rn_room_free (job);
+  g_autofree char *planned = rn_size_format (rn_room_needed (&room, &memory));
+  g_autofree char *host = rn_size_format (memory.host_bytes);
   g_autofree char *resident = rn_size_format (peak);
-  g_message ("memory: %s planned; the process held at most %s, data, code and logs included", planned,
-             resident);
+  if (room.counts_host)
+    g_message ("memory: %s planned; the process held at most %s, data, code and logs included", planned,
+               resident);
+  else
+    g_message (
+        "memory: %s planned on the device and %s on the host, where the process held at most %s, data, "
+        "code and logs included",
+        planned, host, resident);
 }
 
 /* A device that failed gives nothing any more, so what is on disk is what is left of the run. */

@@ -7,6 +7,7 @@
 #include "kernels/cuda-module.h"
 #include "kernels/cuda/plan-store.h"
 #include "runner/base/error.h"
+#include "runner/base/size.h"
 #include "tests/gpu/sim/sim-cudnn.h"
 #include "tests/gpu/training-run.h"
 #include "tests/tree.h"
@@ -368,6 +369,9 @@ test_memory (Fixture *f, gconstpointer data)
   run.more[2] = "deterministic=true";
   run.n_iters = 1;
   gsize bytes = bytes_of (&run, f->dir);
+  g_autofree char *size = rn_size_format (bytes);
+  g_autofree char *line = g_strdup_printf (": %s on the device; available: ", size);
+  g_assert_cmpuint (count_messages (line), ==, 1);
   g_setenv ("RN_FREE_MEMORY", "1KiB", TRUE);
   run.sim.memory_bytes = bytes;
   g_assert_cmpuint (bytes_of (&run, f->dir), ==, bytes);
