@@ -173,7 +173,8 @@ rn_plan_print_json (const RnPlanReport *report)
   rn_json_add_string (builder, "peak_op", peak);
   rn_json_add_int (builder, "threads", report->job->device->n_threads);
   rn_json_add_string (builder, "device", report->job->device->description);
-  rn_json_add_bool (builder, "is_upper_bound", rn_job_is_for_plan (report->job));
+  rn_json_add_bool (builder, "is_upper_bound",
+                    rn_job_is_for_plan (report->job) && report->job->profile == NULL);
   rn_json_add_int (builder, "batch", m.worst.n);
   rn_json_add_int (builder, "height", m.worst.height);
   rn_json_add_int (builder, "width", m.worst.width);

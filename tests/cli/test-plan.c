@@ -312,6 +312,7 @@ test_device_profile (Fixture *f, gconstpointer user_data)
       gint64 bytes = json_object_get_int_member (json_object_of (parser), "workspace_bytes");
       g_assert_cmpint (bytes, >, 0);
       g_assert_cmpint (bytes, <=, 64 << 20);
+      g_assert_false (json_object_get_boolean_member (json_object_of (parser), "is_upper_bound"));
     }
   /* It knows what a device cannot do. */
   g_auto (Result) bf16 =
