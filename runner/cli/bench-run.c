@@ -24,7 +24,6 @@ const char *const rn_bench_phase_names[RN_BENCH_N_PHASES] = { "forward", "backwa
 struct _RnBenchSteps
 {
   RnPrograms *programs;
-  RnDevice *device;
   RnBatch *batch;
   double *lrs;       /* [groups] */
   double loss_scale; /* 1 without one */
@@ -54,7 +53,6 @@ rn_bench_steps_new (RnJob *job, GError **error)
     return NULL;
   g_autoptr (RnBenchSteps) steps = g_new0 (RnBenchSteps, 1);
   steps->programs = job->programs;
-  steps->device = job->device;
   steps->loss_scale = job->config.fp16.dtype == RN_F16 ? LOSS_SCALE : 1;
   steps->window = (int) rn_iters_of_step (&job->config);
   steps->batch = rn_random_batch_new (job->model, shape.n, shape.height, shape.width, BOXES_PER_IMAGE,
@@ -96,13 +94,12 @@ rn_bench_median (const GArray *values)
 static gboolean
 read_clock (const RnBenchSteps *steps, double *seconds, GError **error)
 {
-  RnStatus (*synchronize) (RnDevice *) = steps->device->vtbl->synchronize;
-  RnStatus status = synchronize != NULL ? synchronize (steps->device) : RN_STATUS_OK;
+  RnDevice *device = rn_programs_device (steps->programs);
+  RnStatus status = device->vtbl->synchronize != NULL ? device->vtbl->synchronize (device) : RN_STATUS_OK;
 
   *seconds = (double) g_get_monotonic_time () / G_USEC_PER_SEC;
   if (status != RN_STATUS_OK)
-    rn_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s",
-                  rn_device_fault (steps->device, status));
+    rn_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "%s", rn_device_fault (device, status));
   return status == RN_STATUS_OK;
 }
 
@@ -176,8 +173,7 @@ used_bytes (RnDevice *device)
 }
 
 static gboolean
-run_steps (RnBenchSteps *steps, RnDevice *device, const RnBenchOptions *options, RnBenchResult *result,
-           GError **error)
+run_steps (RnBenchSteps *steps, const RnBenchOptions *options, RnBenchResult *result, GError **error)
 {
   int n_warmup = (options->warmup + steps->window - 1) / steps->window;
   int n_steps = (options->iters + steps->window - 1) / steps->window;
@@ -193,7 +189,8 @@ run_steps (RnBenchSteps *steps, RnDevice *device, const RnBenchOptions *options,
         return FALSE;
       if (i == 0)
         result->first_loss = first_loss;
-      result->device_used_bytes = MAX (result->device_used_bytes, used_bytes (device));
+      result->device_used_bytes =
+          MAX (result->device_used_bytes, used_bytes (rn_programs_device (steps->programs)));
       rn_job_show_progress (i + 1, n_warmup + n_steps, (gpointer) "step");
       for (int k = 0; k < RN_BENCH_N_PHASES; k++)
         sum += phases[k];
@@ -244,7 +241,7 @@ rn_bench_run (RnJob *job, const RnBenchOptions *options, RnBenchResult *result, 
 {
   *result = (RnBenchResult){ .device_opened_bytes = used_bytes (job->device) };
   g_autoptr (RnBenchSteps) steps = rn_bench_steps_new (job, error);
-  return steps != NULL && run_steps (steps, job->device, options, result, error)
+  return steps != NULL && run_steps (steps, options, result, error)
          && measure_memory (job, options->check, result, error);
 }
 
