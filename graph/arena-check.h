@@ -14,8 +14,8 @@ typedef struct _RnArenaCheck RnArenaCheck;
 RnArenaCheck *rn_arena_check_new (const RnPlan *plan, void *const arenas[RN_N_SPACES], GError **error);
 void rn_arena_check_free (RnArenaCheck *check);
 
-gboolean rn_arena_check_start (RnArenaCheck *check, GError **error); /* before op 0, after the host has
- written the inputs */
+/* Before op 0, after the host has written the inputs. */
+gboolean rn_arena_check_start (RnArenaCheck *check, GError **error);
 /* It has written one later, which is in buffer @buffer. */
 gboolean rn_arena_check_host_wrote (RnArenaCheck *check, int buffer, GError **error);
 gboolean rn_arena_check_before (RnArenaCheck *check, int op, GError **error);
