@@ -164,3 +164,15 @@ planned_step_losses (const PlannedStep *step)
       g_array_append_vals (losses, rn_executor_address (step->executor, v), 1);
   return losses;
 }
+
+GArray *
+planned_step_results (const PlannedStep *step)
+{
+  GArray *results = planned_step_losses (step);
+
+  for (int i = 0; i < rn_param_set_size (step->params); i++)
+    if (rn_param_set_grad (step->params, i) != NULL)
+      g_array_append_vals (results, rn_param_set_grad (step->params, i),
+                           (guint) rn_desc_elements (&rn_param_set_get (step->params, i)->desc));
+  return results;
+}

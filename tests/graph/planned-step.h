@@ -32,5 +32,7 @@ void planned_step_forward (PlannedStep *step);
 void planned_step_backward (PlannedStep *step);
 /* All losses, in the order of the graph's values. (transfer full) of float */
 GArray *planned_step_losses (const PlannedStep *step);
+/* These, and behind them all gradients, in the order of the parameters. (transfer full) of float */
+GArray *planned_step_results (const PlannedStep *step);
 
 #endif

@@ -57,12 +57,7 @@ run_step (RnDevice *device, const Case *c, int64_t cblk, int *n_reorders)
     }
   planned_step_forward (&step);
   planned_step_backward (&step);
-  GArray *results = planned_step_losses (&step);
-  for (int i = 0; i < rn_param_set_size (step.params); i++)
-    if (rn_param_set_grad (step.params, i) != NULL)
-      g_array_append_vals (results, rn_param_set_grad (step.params, i),
-                           (guint) rn_desc_elements (&rn_param_set_get (step.params, i)->desc));
-  return results;
+  return planned_step_results (&step);
 }
 
 /* The reference takes every layout, and sums in the order of channels. */

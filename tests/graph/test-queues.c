@@ -211,12 +211,7 @@ run_step (RnDevice *device, const Case *c)
   planned_step_backward (&step);
   if (device->vtbl->synchronize != NULL)
     device->vtbl->synchronize (device);
-  GArray *results = planned_step_losses (&step);
-  for (int i = 0; i < rn_param_set_size (step.params); i++)
-    if (rn_param_set_grad (step.params, i) != NULL)
-      g_array_append_vals (results, rn_param_set_grad (step.params, i),
-                           (guint) rn_desc_elements (&rn_param_set_get (step.params, i)->desc));
-  return results;
+  return planned_step_results (&step);
 }
 
 static gboolean
