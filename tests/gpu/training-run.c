@@ -57,31 +57,10 @@ read_params (RnRunner *runner)
   return all;
 }
 
-/* Settings that have an effect on a model as small as this. */
-static const char *
-small_line (RnStrategyId id)
-{
-  switch (id)
-    {
-    case RN_STRATEGY_WITH_CP_LARGER_THAN:
-      return "model.backbone.with_cp={larger_than: 1KiB}";
-    case RN_STRATEGY_WORKSPACE_LIMIT:
-      return "memory.workspace_limit=1MiB";
-    default:
-      return NULL;
-    }
-}
-
 static void
 add_strategy (GPtrArray *changes, RnStrategyId id)
 {
-  const RnStrategy *strategy = rn_strategy_get (id);
-
-  if (small_line (id) != NULL)
-    g_ptr_array_add (changes, (gpointer) small_line (id));
-  else
-    for (int i = 0; strategy->lines[i] != NULL; i++)
-      g_ptr_array_add (changes, (gpointer) strategy->lines[i]);
+  small_detector_add_strategy (changes, id, "memory.workspace_limit=1MiB");
 }
 
 /* For --set. (transfer full) */

@@ -159,6 +159,20 @@ static const char rest[] =
     "runner: {type: EpochBasedRunner, max_epochs: 3}\n"
     "checkpoint_config: {interval: 30, by_epoch: false}\n";
 
+void
+small_detector_add_strategy (GPtrArray *changes, RnStrategyId id, const char *workspace_limit)
+{
+  const RnStrategy *strategy = rn_strategy_get (id);
+
+  if (id == RN_STRATEGY_WITH_CP_LARGER_THAN)
+    g_ptr_array_add (changes, (gpointer) "model.backbone.with_cp={larger_than: 1KiB}");
+  else if (id == RN_STRATEGY_WORKSPACE_LIMIT)
+    g_ptr_array_add (changes, (gpointer) workspace_limit);
+  else
+    for (int i = 0; strategy->lines[i] != NULL; i++)
+      g_ptr_array_add (changes, (gpointer) strategy->lines[i]);
+}
+
 RnJob *
 small_detector_job (const char *data, const char *work_dir, const char *const *changes, GError **error)
 {

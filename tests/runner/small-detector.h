@@ -5,6 +5,7 @@
 #ifndef TESTS_RUNNER_SMALL_DETECTOR_H
 #define TESTS_RUNNER_SMALL_DETECTOR_H
 
+#include "runner/strategies.h"
 #include "runner/train.h"
 
 G_BEGIN_DECLS
@@ -29,6 +30,12 @@ char *small_detector_data (void);
       "model.neck={type: FPN, in_channels: [16, 32], out_channels: 16, num_outs: 2}",                       \
       "model.bbox_head.in_channels=16", "model.bbox_head.feat_channels=16",                                 \
       "model.bbox_head.stacked_convs=1", "model.bbox_head.anchor_generator.strides=[4, 8]"
+
+/*
+ * Adds what --set has to say for @id, with settings that have an effect on SMALL_RESNET; strings are lent.
+ * @workspace_limit: the line for RN_STRATEGY_WORKSPACE_LIMIT, as kernels of a device can work with.
+ */
+void small_detector_add_strategy (GPtrArray *changes, RnStrategyId id, const char *workspace_limit);
 
 /*
  * A training of it in @work_dir, which must exist. @changes: as after --set, NULL-ended. A failure ends the

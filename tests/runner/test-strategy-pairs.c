@@ -106,21 +106,6 @@ outcome_free (gpointer pointer)
 
 /* ---- A run ---- */
 
-/* Settings that have an effect on a model as small as this. */
-static const char *
-small_line (RnStrategyId id)
-{
-  switch (id)
-    {
-    case RN_STRATEGY_WITH_CP_LARGER_THAN:
-      return "model.backbone.with_cp={larger_than: 1KiB}";
-    case RN_STRATEGY_WORKSPACE_LIMIT:
-      return "memory.workspace_limit=32KiB";
-    default:
-      return NULL;
-    }
-}
-
 /*
  * Everything learns. Else no batch norm that learns is outside of the blocks, and with_cp leaves none for
  * bn_relu; but then nothing is frozen.
@@ -164,13 +149,8 @@ changes_of (guint64 set)
       const RnStrategy *strategy = rn_strategy_get ((RnStrategyId) id);
       if (!HAS (set, id) && strategy->is_default)
         g_ptr_array_add (changes, (gpointer) strategy->off);
-      if (!HAS (set, id))
-        continue;
-      if (small_line ((RnStrategyId) id) != NULL)
-        g_ptr_array_add (changes, (gpointer) small_line ((RnStrategyId) id));
-      else
-        for (int i = 0; strategy->lines[i] != NULL; i++)
-          g_ptr_array_add (changes, (gpointer) strategy->lines[i]);
+      if (HAS (set, id))
+        small_detector_add_strategy (changes, (RnStrategyId) id, "memory.workspace_limit=32KiB");
     }
   g_ptr_array_add (changes, NULL);
   return changes;
