@@ -11,29 +11,6 @@
 
 #define MAX_LIST (64 << 20) /* bytes of a split list or class file */
 
-/* At most @bytes from @fd, with a NUL behind; fewer if the file shrinks meanwhile. NULL with errno. */
-static char *
-read_all (int fd, gsize bytes, gsize *size)
-{
-  g_autofree char *text = g_try_malloc (bytes + 1);
-
-  if (text == NULL)
-    {
-      errno = ENOMEM;
-      return NULL;
-    }
-  *size = 0;
-  for (gssize n = 1; n != 0 && *size < bytes;)
-    {
-      n = read (fd, text + *size, bytes - *size);
-      if (n < 0 && errno != EINTR)
-        return NULL;
-      *size += (gsize) MAX (n, 0);
-    }
-  text[*size] = '\0';
-  return g_steal_pointer (&text);
-}
-
 gboolean
 rn_file_read (const char *path, gsize limit, char **text, gsize *size, GError **error)
 {
@@ -46,7 +23,7 @@ rn_file_read (const char *path, gsize limit, char **text, gsize *size, GError **
     g_set_error (error, RN_DATA_ERROR, RN_DATA_ERROR_FORMAT,
                  "%s: the file is too large: %" G_GUINT64_FORMAT " bytes, at most %" G_GSIZE_FORMAT, path,
                  bytes, limit);
-  else if (fd < 0 || (*text = read_all (fd, (gsize) bytes, size)) == NULL)
+  else if (fd < 0 || (*text = rn_read_all (fd, (gsize) bytes, size)) == NULL)
     g_set_error (error, RN_DATA_ERROR, is_other ? RN_DATA_ERROR_FORMAT : RN_DATA_ERROR_MISSING, "%s: %s",
                  path, rn_open_problem (errno));
   if (fd >= 0)

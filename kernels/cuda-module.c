@@ -4,6 +4,7 @@
 #include "kernels/cuda-module.h"
 
 #include "kernels/module-dir.h"
+#include "runner/base/built-file.h"
 #include "runner/base/error.h"
 
 #include <gmodule.h>
@@ -28,22 +29,9 @@ fail (GError **error, const char *format, ...)
   rn_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING, "CUDA: %s", text);
 }
 
-/* Beside the library of a program that was built and not installed: libtool keeps programs in .libs of their
- * folder, and the module in .libs at the top. (transfer full) (nullable) */
-static char *
-find_built (void)
-{
-  g_autofree char *program = g_file_read_link ("/proc/self/exe", NULL);
-  g_autofree char *folder = program != NULL ? g_path_get_dirname (program) : g_strdup ("");
-
-  if (!g_str_has_suffix (folder, G_DIR_SEPARATOR_S ".libs"))
-    return NULL;
-  g_autofree char *built = g_build_filename (folder, "..", "..", ".libs", FILE_NAME, NULL);
-  return g_file_test (built, G_FILE_TEST_EXISTS) ? g_canonicalize_filename (built, NULL) : NULL;
-}
-
-void
-rn_cuda_module_explain (const char *path, const char *reason, GError **error)
+/* The error for a module that the dynamic loader refused with @reason. */
+static void
+explain (const char *path, const char *reason, GError **error)
 {
   /* "libcudnn.so.9: cannot open shared object file: No such file or directory" */
   const char *end = strstr (reason, ": cannot open shared object file");
@@ -78,7 +66,7 @@ open_module (const char *path, GError **error)
 
   if (module == NULL)
     {
-      rn_cuda_module_explain (path, cause->message, error);
+      explain (path, cause->message, error);
       return NULL;
     }
   g_module_make_resident (module); /* the driver does not like to be closed */
@@ -102,7 +90,7 @@ rn_cuda_module_get (GError **error)
 
   if (opened != NULL)
     return opened;
-  g_autofree char *path = given != NULL ? g_strdup (given) : find_built ();
+  g_autofree char *path = given != NULL ? g_strdup (given) : rn_built_file (".libs/" FILE_NAME);
   if (path == NULL)
     path = g_build_filename (RN_MODULE_DIR, FILE_NAME, NULL);
   if (!g_file_test (path, G_FILE_TEST_IS_REGULAR))
@@ -112,8 +100,7 @@ rn_cuda_module_get (GError **error)
       else
         fail (error,
               "the module %s is not there; what makes it: configure with --with-cuda, where the CUDA toolkit "
-              "and "
-              "cuDNN are; what works without: --device cpu",
+              "and cuDNN are; what works without: --device cpu",
               path);
       return NULL;
     }

@@ -21,9 +21,6 @@ const RnCudaModule *rn_cuda_module_get (GError **error);
 /* For tests: takes this one, which is linked in; NULL: looks for the module again. */
 void rn_cuda_module_use (const RnCudaModule *module);
 
-/* The error for a module that the dynamic loader refused with @reason; for tests. */
-void rn_cuda_module_explain (const char *path, const char *reason, GError **error);
-
 G_END_DECLS
 
 #endif

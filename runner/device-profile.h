@@ -16,9 +16,6 @@ G_BEGIN_DECLS
  */
 char *rn_device_profile_load (const char *name, GError **error);
 
-/* The names, sorted. NULL-ended, perhaps empty. (transfer full) */
-char **rn_device_profile_names (void);
-
 G_END_DECLS
 
 #endif

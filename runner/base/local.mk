@@ -1,6 +1,7 @@
 librunner_internal_la_SOURCES += \
   runner/base/arena.c runner/base/arena.h \
   runner/base/atomic-file.c runner/base/atomic-file.h \
+  runner/base/built-file.c runner/base/built-file.h \
   runner/base/error.c runner/base/error.h \
   runner/base/file-kind.c runner/base/file-kind.h \
   runner/base/folder.c runner/base/folder.h \

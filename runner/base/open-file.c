@@ -35,6 +35,28 @@ rn_open_regular (const char *path, guint64 *size)
   return fd;
 }
 
+char *
+rn_read_all (int fd, gsize bytes, gsize *size)
+{
+  g_autofree char *text = g_try_malloc (bytes + 1);
+
+  if (text == NULL)
+    {
+      errno = ENOMEM;
+      return NULL;
+    }
+  *size = 0;
+  for (gssize n = 1; n != 0 && *size < bytes;)
+    {
+      n = read (fd, text + *size, bytes - *size);
+      if (n < 0 && errno != EINTR)
+        return NULL;
+      *size += (gsize) MAX (n, 0);
+    }
+  text[*size] = '\0';
+  return g_steal_pointer (&text);
+}
+
 const char *
 rn_open_problem (int code)
 {

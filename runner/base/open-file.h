@@ -15,7 +15,11 @@ G_BEGIN_DECLS
  */
 int rn_open_regular (const char *path, guint64 *size);
 
-/* The text for an errno of rn_open_regular. Lent. */
+/* At most @bytes from @fd, with a NUL behind; fewer where the file ends before. NULL with errno. (transfer
+ * full) */
+char *rn_read_all (int fd, gsize bytes, gsize *size);
+
+/* The text for an errno of these. Lent. */
 const char *rn_open_problem (int code);
 
 /* Are both there, and one file? Also where the names differ: by a link, or by case. */

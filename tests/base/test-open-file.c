@@ -56,6 +56,32 @@ test_regular (void)
 }
 
 static void
+test_read (void)
+{
+  const struct
+  {
+    gsize asked;
+    const char *text;
+  } cases[] = { { 5, "12345" }, { 3, "123" }, { 9, "12345" }, { 0, "" } };
+  g_autofree char *path = path_of ("file");
+  gsize size = 0;
+
+  g_assert_true (g_file_set_contents (path, "12345", 5, NULL));
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      int fd = rn_open_regular (path, NULL);
+      g_autofree char *text = rn_read_all (fd, cases[i].asked, &size);
+      g_assert_cmpstr (text, ==, cases[i].text);
+      g_assert_cmpuint (size, ==, strlen (cases[i].text));
+      close (fd);
+    }
+  errno = 0;
+  g_assert_null (rn_read_all (-1, 5, &size));
+  g_assert_cmpint (errno, ==, EBADF);
+  g_remove (path);
+}
+
+static void
 test_refused (void)
 {
   g_autofree char *missing = path_of ("missing"), *fifo = path_of ("fifo"), *socket_path = path_of ("socket");
@@ -85,6 +111,7 @@ main (int argc, char **argv)
   folder = g_dir_make_tmp ("rn-open-XXXXXX", NULL);
   g_assert_nonnull (folder);
   g_test_add_func ("/open-file/regular", test_regular);
+  g_test_add_func ("/open-file/read", test_read);
   g_test_add_func ("/open-file/refused", test_refused);
   int result = g_test_run ();
   g_rmdir (folder);
