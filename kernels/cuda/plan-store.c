@@ -14,28 +14,35 @@
 struct _RnPlanStore
 {
   char *path;
-  GHashTable *plans;    /* key (problem, machine) -> Entry */
-  GHashTable *problems; /* problem -> number of its plans, as a pointer */
-  GPtrArray *order;     /* of Entry, lent: as in the file */
-  char *damage;         /* NULL: none */
+  GHashTable *plans; /* key (problem, machine) -> RnStoredPlan, whose texts are owned */
+  GPtrArray *order;  /* of RnStoredPlan, lent: as in the file */
+  char *damage;      /* NULL: none */
   gboolean is_changed;
 };
 
-typedef struct
-{
-  RnStoredPlan plan; /* whose texts are owned */
-} Entry;
-
 static void
-entry_free (gpointer data)
+plan_free (gpointer data)
 {
-  Entry *entry = data;
+  RnStoredPlan *plan = data;
 
-  g_free ((char *) entry->plan.problem);
-  g_free ((char *) entry->plan.machine);
-  g_free ((char *) entry->plan.engine);
-  g_free ((char *) entry->plan.plan);
-  g_free (entry);
+  g_free ((char *) plan->problem);
+  g_free ((char *) plan->machine);
+  g_free ((char *) plan->engine);
+  g_free ((char *) plan->plan);
+  g_free (plan);
+}
+
+/* (transfer full) */
+static RnStoredPlan *
+plan_copy (const RnStoredPlan *plan)
+{
+  RnStoredPlan *copy = g_memdup2 (plan, sizeof *plan);
+
+  copy->problem = g_strdup (plan->problem);
+  copy->machine = g_strdup (plan->machine);
+  copy->engine = g_strdup (plan->engine);
+  copy->plan = g_strdup (plan->plan);
+  return copy;
 }
 
 static char *
@@ -57,26 +64,18 @@ static void
 put (RnPlanStore *store, const RnStoredPlan *plan)
 {
   g_autofree char *key = key_of (plan->problem, plan->machine);
-  Entry *entry = g_hash_table_lookup (store->plans, key);
+  RnStoredPlan *copy = plan_copy (plan), *old = g_hash_table_lookup (store->plans, key);
 
-  if (entry == NULL)
+  if (old == NULL)
     {
-      gsize n = GPOINTER_TO_SIZE (g_hash_table_lookup (store->problems, plan->problem));
-      entry = g_new0 (Entry, 1);
-      g_hash_table_insert (store->plans, g_steal_pointer (&key), entry);
-      g_hash_table_insert (store->problems, g_strdup (plan->problem), GSIZE_TO_POINTER (n + 1));
-      g_ptr_array_add (store->order, entry);
+      g_hash_table_insert (store->plans, g_steal_pointer (&key), copy);
+      g_ptr_array_add (store->order, copy);
+      return;
     }
-  const RnStoredPlan old = entry->plan;
-  entry->plan = *plan;
-  entry->plan.problem = g_strdup (plan->problem);
-  entry->plan.machine = g_strdup (plan->machine);
-  entry->plan.engine = g_strdup (plan->engine);
-  entry->plan.plan = g_strdup (plan->plan);
-  g_free ((char *) old.problem); /* @plan may be the old one */
-  g_free ((char *) old.machine);
-  g_free ((char *) old.engine);
-  g_free ((char *) old.plan);
+  const RnStoredPlan replaced = *old;
+  *old = *copy; /* its place in the order stays */
+  *copy = replaced;
+  plan_free (copy);
 }
 
 /* ---- reading ---- */
@@ -145,20 +144,11 @@ read_file (const char *path, gsize *size)
       errno = EFBIG;
       return NULL;
     }
-  g_autofree char *text = g_malloc ((gsize) file_size + 1);
-  gsize n = 0;
-  while (n < file_size)
-    {
-      gssize got = read (fd, text + n, (gsize) file_size - n);
-      if (got < 0 && errno == EINTR)
-        continue;
-      if (got <= 0)
-        break;
-      n += (gsize) got;
-    }
+  char *text = rn_read_all (fd, (gsize) file_size, size);
+  int code = errno;
   close (fd);
-  *size = n;
-  return g_steal_pointer (&text);
+  errno = code;
+  return text;
 }
 
 RnPlanStore *
@@ -168,8 +158,7 @@ rn_plan_store_open (const char *path)
   gsize size = 0;
 
   store->path = g_strdup (path);
-  store->plans = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, entry_free);
-  store->problems = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  store->plans = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, plan_free);
   store->order = g_ptr_array_new ();
   g_autofree char *text = read_file (path, &size);
   if (text != NULL)
@@ -185,7 +174,6 @@ rn_plan_store_free (RnPlanStore *store)
   if (store == NULL)
     return;
   g_ptr_array_unref (store->order);
-  g_hash_table_unref (store->problems);
   g_hash_table_unref (store->plans);
   g_free (store->damage);
   g_free (store->path);
@@ -214,16 +202,20 @@ const RnStoredPlan *
 rn_plan_store_find (const RnPlanStore *store, const char *problem, const char *machine)
 {
   g_autofree char *key = key_of (problem, machine);
-  const Entry *entry = g_hash_table_lookup (store->plans, key);
 
-  return entry != NULL ? &entry->plan : NULL;
+  return g_hash_table_lookup (store->plans, key);
 }
 
 gboolean
 rn_plan_store_has_other (const RnPlanStore *store, const char *problem, const char *machine)
 {
-  gsize n = GPOINTER_TO_SIZE (g_hash_table_lookup (store->problems, problem));
-  return n > (rn_plan_store_find (store, problem, machine) != NULL ? 1 : 0);
+  for (guint i = 0; i < store->order->len; i++)
+    {
+      const RnStoredPlan *plan = g_ptr_array_index (store->order, i);
+      if (strcmp (plan->problem, problem) == 0 && strcmp (plan->machine, machine) != 0)
+        return TRUE;
+    }
+  return FALSE;
 }
 
 /* ---- writing ---- */
@@ -272,14 +264,14 @@ rn_plan_store_save (RnPlanStore *store, gboolean merge, GError **error)
       g_autoptr (RnPlanStore) now = rn_plan_store_open (store->path);
       for (guint i = 0; i < now->order->len; i++)
         {
-          const Entry *entry = g_ptr_array_index (now->order, i);
-          if (rn_plan_store_find (store, entry->plan.problem, entry->plan.machine) == NULL)
-            put (store, &entry->plan);
+          const RnStoredPlan *plan = g_ptr_array_index (now->order, i);
+          if (rn_plan_store_find (store, plan->problem, plan->machine) == NULL)
+            put (store, plan);
         }
     }
   guint n = store->order->len;
   for (guint i = n > RN_PLAN_STORE_MAX_PLANS ? n - RN_PLAN_STORE_MAX_PLANS : 0; i < n; i++)
-    append_line (text, &((const Entry *) g_ptr_array_index (store->order, i))->plan);
+    append_line (text, g_ptr_array_index (store->order, i));
   if (!rn_folder_make (folder, error) || !rn_atomic_file_save (store->path, text->str, text->len, error))
     return FALSE;
   store->is_changed = FALSE;
