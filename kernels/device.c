@@ -5,19 +5,9 @@
 #include "kernels/device.h"
 
 #include "kernels/call-cache.h"
+#include "kernels/trace-dispatch.h"
 
 #include <string.h>
-
-/* RN_TRACE is a comma-separated list of topics. */
-static gboolean
-trace_dispatch (void)
-{
-  const char *topics = g_getenv ("RN_TRACE");
-  if (topics == NULL)
-    return FALSE;
-  g_auto (GStrv) topic = g_strsplit (topics, ",", -1);
-  return g_strv_contains ((const char *const *) topic, "dispatch");
-}
 
 static gboolean
 matches (char *const *patterns, const char *name)
@@ -64,7 +54,7 @@ find_kernel (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, GErro
       return FALSE;
     }
 
-  g_autofree char *traced = trace_dispatch () ? rn_op_describe (call) : NULL;
+  g_autofree char *traced = rn_traces_dispatch () ? rn_op_describe (call) : NULL;
   reason = "the device has no kernel for the op";
   for (int preferred = 1; preferred >= 0; preferred--)
     for (int i = 0; device->kernels[i] != NULL; i++)

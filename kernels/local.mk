@@ -2,7 +2,8 @@ librunner_internal_la_SOURCES += \
   kernels/ops.def kernels/op.h kernels/op.c kernels/op-check.c kernels/op-cost.c \
   kernels/call-cache.h kernels/call-cache.c kernels/device.h kernels/device.c kernels/kernel-table.h kernels/kernel-table.c \
   kernels/no-memory.h kernels/plan-device.h kernels/plan-device.c kernels/cuda/workspace.h \
-  kernels/half.h kernels/half.c kernels/host-memory.h kernels/host-memory.c kernels/topk-key.h
+  kernels/half.h kernels/half.c kernels/host-memory.h kernels/host-memory.c kernels/topk-key.h \
+  kernels/trace-dispatch.h
 
 # The CUDA device is a module; the program only knows where it is.
 librunner_internal_la_SOURCES += kernels/cuda-module.c kernels/cuda-module.h kernels/cuda/module.h

@@ -5,7 +5,7 @@ CUDA_CONV_SOURCES = \
   kernels/cuda/conv-engines.c kernels/cuda/conv-engines.h kernels/cuda/conv-graph.c kernels/cuda/conv-graph.h \
   kernels/cuda/conv-measure.c kernels/cuda/conv-plan.c kernels/cuda/conv-plan.h kernels/cuda/conv-private.h \
   kernels/cuda/conv-verify.c kernels/cuda/conv-verify.h kernels/cuda/cudnn.c kernels/cuda/cudnn.h \
-  kernels/cuda/plan-store.c kernels/cuda/plan-store.h
+  kernels/cuda/cudnn-descriptors.c kernels/cuda/cudnn-private.h kernels/cuda/plan-store.c kernels/cuda/plan-store.h
 
 # C, with the flags of the rest.
 CUDA_SOURCES = \
@@ -29,7 +29,7 @@ CUDA_KERNEL_INCLUDES = kernels/cuda/kernel.cuh kernels/cuda/pack.cuh kernels/cud
 # What the module has its own copy of: it is opened by a program that shows none of its symbols.
 CUDA_SHARED_SOURCES = \
   kernels/call-cache.h kernels/call-cache.c kernels/device.h kernels/device.c kernels/half.h kernels/half.c \
-  kernels/ops.def kernels/op.h kernels/op.c kernels/op-check.c kernels/op-cost.c \
+  kernels/trace-dispatch.h kernels/ops.def kernels/op.h kernels/op.c kernels/op-check.c kernels/op-cost.c \
   runner/base/atomic-file.h runner/base/atomic-file.c runner/base/error.h runner/base/error.c \
   runner/base/folder.h runner/base/folder.c runner/base/json.h runner/base/json.c \
   runner/base/open-file.h runner/base/open-file.c
