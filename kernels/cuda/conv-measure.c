@@ -12,6 +12,7 @@
 
 #include "kernels/cuda/conv-private.h"
 #include "kernels/cuda/conv-verify.h"
+#include "kernels/cuda/try.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,15 +68,6 @@ check (Measuring *m, cudaError_t error, const char *what)
                        "%s (%d) in %s, measuring a convolution", cudaGetErrorName (error), (int) error, what);
 }
 
-#define TRY(call)                  \
-  do                               \
-    {                              \
-      RnStatus status_ = (call);   \
-      if (status_ != RN_STATUS_OK) \
-        return status_;            \
-    }                              \
-  while (0)
-
 static RnStatus
 wait (Measuring *m)
 {
@@ -91,11 +83,11 @@ upload_random (Measuring *m, void *device, int64_t elements, guint32 seed)
     {
       gsize n = MIN (step, (gsize) elements - first);
       rn_conv_fill_random (m->problem->dtype, m->staging, first, n, seed);
-      TRY (check (m,
-                  cudaMemcpyAsync ((guint8 *) device + first * m->element, m->staging, n * m->element,
-                                   cudaMemcpyHostToDevice, m->stream),
-                  "cudaMemcpyAsync"));
-      TRY (wait (m));
+      RN_TRY (check (m,
+                     cudaMemcpyAsync ((guint8 *) device + first * m->element, m->staging, n * m->element,
+                                      cudaMemcpyHostToDevice, m->stream),
+                     "cudaMemcpyAsync"));
+      RN_TRY (wait (m));
     }
   return RN_STATUS_OK;
 }
@@ -109,9 +101,9 @@ download (Measuring *m, guint8 *host)
   for (gsize first = 0; first < m->output_bytes; first += STAGING_BYTES)
     {
       gsize n = MIN (STAGING_BYTES, m->output_bytes - first);
-      TRY (check (m, cudaMemcpyAsync (m->staging, output + first, n, cudaMemcpyDeviceToHost, m->stream),
-                  "cudaMemcpyAsync"));
-      TRY (wait (m));
+      RN_TRY (check (m, cudaMemcpyAsync (m->staging, output + first, n, cudaMemcpyDeviceToHost, m->stream),
+                     "cudaMemcpyAsync"));
+      RN_TRY (wait (m));
       memcpy (host + first, m->staging, n);
     }
   return RN_STATUS_OK;
@@ -137,15 +129,16 @@ upload_inputs (Measuring *m)
   const RnConvPointers *at = &m->pointers;
 
   if (p->kind != RN_CONV_BACKWARD_DATA)
-    TRY (upload_random (m, (void *) at->x, p->n * p->c * p->h * p->w, SEED_X));
+    RN_TRY (upload_random (m, (void *) at->x, p->n * p->c * p->h * p->w, SEED_X));
   if (p->kind != RN_CONV_BACKWARD_WEIGHTS)
-    TRY (upload_random (m, (void *) at->w, p->k * (p->c / p->groups) * p->kernel[0] * p->kernel[1], SEED_W));
+    RN_TRY (
+        upload_random (m, (void *) at->w, p->k * (p->c / p->groups) * p->kernel[0] * p->kernel[1], SEED_W));
   if (p->kind != RN_CONV_FORWARD)
-    TRY (upload_random (m, (void *) at->dy, p->n * p->k * p->oh * p->ow, SEED_DY));
+    RN_TRY (upload_random (m, (void *) at->dy, p->n * p->k * p->oh * p->ow, SEED_DY));
   if (p->bias)
-    TRY (upload_random (m, (void *) at->bias, p->k, SEED_BIAS));
+    RN_TRY (upload_random (m, (void *) at->bias, p->k, SEED_BIAS));
   if (p->residual && at->z != at->y)
-    TRY (upload_random (m, (void *) at->z, rn_conv_output_elements (p), SEED_Z));
+    RN_TRY (upload_random (m, (void *) at->z, rn_conv_output_elements (p), SEED_Z));
   return RN_STATUS_OK;
 }
 
@@ -160,7 +153,8 @@ prepare_output (Measuring *m, gsize workspace, gboolean in_place)
   void *output = rn_conv_output (p, &m->pointers);
 
   if (workspace > 0)
-    TRY (check (m, cudaMemsetAsync (m->pointers.workspace, 0xff, workspace, m->stream), "cudaMemsetAsync"));
+    RN_TRY (
+        check (m, cudaMemsetAsync (m->pointers.workspace, 0xff, workspace, m->stream), "cudaMemsetAsync"));
   if (in_place)
     return upload_random (m, output, rn_conv_output_elements (p), SEED_Z);
   if (p->accumulate)
@@ -192,7 +186,7 @@ execute (Measuring *m, const Candidate *candidate, const RnConvPointers *pointer
   if (pack == NULL)
     return RN_STATUS_DEVICE;
   gboolean is_ok = rn_cudnn_execute (m->library->cudnn, candidate->plan, pack);
-  TRY (wait (m));
+  RN_TRY (wait (m));
   if (!is_ok)
     rn_cudnn_trace (m->library->cudnn, "engine %" G_GINT64_FORMAT " failed: %s", candidate->info.engine,
                     rn_cudnn_fault (m->library->cudnn));
@@ -205,14 +199,14 @@ run_once (Measuring *m, const Candidate *candidate, gboolean in_place, guint8 *r
 {
   RnConvPointers pointers = m->pointers;
 
-  TRY (prepare_output (m, candidate->workspace, in_place));
+  RN_TRY (prepare_output (m, candidate->workspace, in_place));
   if (m->problem->residual)
     {
       pointers.z = in_place ? pointers.y : residual_apart (m, candidate->workspace);
       if (pointers.z != pointers.y && pointers.z != m->pointers.z) /* in the workspace */
-        TRY (upload_random (m, (void *) pointers.z, rn_conv_output_elements (m->problem), SEED_Z));
+        RN_TRY (upload_random (m, (void *) pointers.z, rn_conv_output_elements (m->problem), SEED_Z));
     }
-  TRY (execute (m, candidate, &pointers));
+  RN_TRY (execute (m, candidate, &pointers));
   return download (m, result);
 }
 
@@ -235,14 +229,14 @@ verify (Measuring *m, const Candidate *candidate, gboolean *is_right)
   *is_right = FALSE;
   if (can_be_apart)
     {
-      TRY (run_once (m, candidate, FALSE, m->result));
+      RN_TRY (run_once (m, candidate, FALSE, m->result));
       *is_right = agrees (m);
       if (!*is_right || !has_residual)
         return RN_STATUS_OK;
       memcpy (m->apart, m->result, m->output_bytes);
     }
   *is_right = FALSE;
-  TRY (run_once (m, candidate, TRUE, m->result));
+  RN_TRY (run_once (m, candidate, TRUE, m->result));
   *is_right = can_be_apart ? memcmp (m->apart, m->result, m->output_bytes) == 0 : agrees (m);
   return RN_STATUS_OK;
 }
@@ -266,12 +260,13 @@ time_candidate (Measuring *m, const Candidate *candidate, float best, float *ms)
     return RN_STATUS_DEVICE;
   for (int i = 0; i < N_TIMES; i++)
     {
-      TRY (check (m, cudaEventRecord (m->events[0], m->stream), "cudaEventRecord"));
+      RN_TRY (check (m, cudaEventRecord (m->events[0], m->stream), "cudaEventRecord"));
       if (!rn_cudnn_execute (m->library->cudnn, candidate->plan, pack))
         return rn_conv_fail_cudnn (m->library);
-      TRY (check (m, cudaEventRecord (m->events[1], m->stream), "cudaEventRecord"));
-      TRY (wait (m));
-      TRY (check (m, cudaEventElapsedTime (&times[i], m->events[0], m->events[1]), "cudaEventElapsedTime"));
+      RN_TRY (check (m, cudaEventRecord (m->events[1], m->stream), "cudaEventRecord"));
+      RN_TRY (wait (m));
+      RN_TRY (
+          check (m, cudaEventElapsedTime (&times[i], m->events[0], m->events[1]), "cudaEventElapsedTime"));
       *ms = times[i];
       if (best > 0 && times[i] > PATIENCE * best)
         return RN_STATUS_OK;
@@ -365,7 +360,7 @@ find_best (Measuring *m, const GPtrArray *candidates, guint *best, float *ms)
                      status == RN_STATUS_OK ? "does not compute what the generic engine does" : "fails");
           continue;
         }
-      TRY (time_candidate (m, candidate, *ms, &time));
+      RN_TRY (time_candidate (m, candidate, *ms, &time));
       rn_cudnn_trace (m->library->cudnn,
                       "engine %" G_GINT64_FORMAT ", workspace %" G_GSIZE_FORMAT ": %.3f ms",
                       candidate->info.engine, candidate->workspace, (double) time);
@@ -405,8 +400,9 @@ measuring_init (Measuring *m)
   if (m->wanted == NULL || m->result == NULL || (m->problem->residual && m->apart == NULL))
     return rn_conv_fail (m->library, RN_STATUS_MEMORY, "no memory to measure a convolution");
   for (int i = 0; i < 2; i++)
-    TRY (check (m, cudaEventCreateWithFlags (&m->events[i], cudaEventDefault), "cudaEventCreateWithFlags"));
-  TRY (check (m, cudaHostAlloc (&staging, STAGING_BYTES, cudaHostAllocDefault), "cudaHostAlloc"));
+    RN_TRY (
+        check (m, cudaEventCreateWithFlags (&m->events[i], cudaEventDefault), "cudaEventCreateWithFlags"));
+  RN_TRY (check (m, cudaHostAlloc (&staging, STAGING_BYTES, cudaHostAllocDefault), "cudaHostAlloc"));
   m->staging = staging;
   return upload_inputs (m);
 }
@@ -434,12 +430,12 @@ rn_conv_plan_measure (RnConvPlan *plan, const RnConvPointers *pointers, gsize wo
                            .output_bytes = (gsize) rn_conv_output_elements (problem) * element,
                            .tolerance = rn_conv_tolerance (problem),
                            .stream = library->stream };
-  TRY (list_candidates (&m, candidates, &has_generic));
+  RN_TRY (list_candidates (&m, candidates, &has_generic));
   /* With nothing to compare there is no choice by time. */
   if (!has_generic)
     return RN_STATUS_OK;
-  TRY (measuring_init (&m));
-  TRY (find_best (&m, candidates, &best, &ms));
+  RN_TRY (measuring_init (&m));
+  RN_TRY (find_best (&m, candidates, &best, &ms));
 
   Candidate *chosen = candidates->pdata[best];
   g_autofree char *detail = rn_conv_engine_detail (&chosen->info);

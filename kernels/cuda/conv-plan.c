@@ -314,7 +314,7 @@ first_of (RnConvLibrary *library, RnConvEngine *const *engines, guint n, gsize l
   return NULL;
 }
 
-/* For a device that is not there and that would measure: the most that any engine takes that it could choose.
+/* For a device that is not there and that would measure: the most that any engine takes that may be chosen.
  */
 static RnStatus
 widen (RnConvLibrary *library, const RnCudnnGraph *graph, const RnConvFilter *filter, RnConvChoice *choice)

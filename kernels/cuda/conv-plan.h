@@ -86,8 +86,9 @@ const char *rn_conv_library_fault (const RnConvLibrary *library);
  * @workspace_limit: bytes; engines that need more are left out
  * @reason: (out): why there is none; static, or of RN_STATUS_DEVICE the library's fault
  *
- * The first engine that passes the filter: no run-time compilation, no reduced precision, without TF32 no
- * tensor cores on F32, deterministic where asked; the generic engine is the last resort.
+ * The engine that was chosen before, in this process or by what the files of the options have; else the first
+ * that passes the filter: no run-time compilation, no reduced precision, without TF32 no tensor cores on F32,
+ * deterministic where asked; the generic engine is the last resort.
  */
 RnStatus rn_conv_plan_new (RnConvLibrary *library, const RnConvProblem *problem, gsize workspace_limit,
                            RnConvPlan **plan, const char **reason);

@@ -30,7 +30,7 @@ struct _RnConvLibrary
   RnPlanStore *run;    /* (nullable) of the run */
   RnPlanStore *cache;  /* (nullable) of the machine */
   gboolean has_warned; /* that what the run had chosen cannot be used */
-  char *fault;         /* of ours, newer than that of @cudnn; NULL */
+  char *fault;         /* text of the last failure, or NULL */
 };
 
 struct _RnConvPlan

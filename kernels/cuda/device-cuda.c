@@ -12,6 +12,7 @@
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/results.h"
 #include "kernels/cuda/staging.h"
+#include "kernels/cuda/try.h"
 #include "kernels/no-memory.h"
 
 #include <string.h>
@@ -119,12 +120,11 @@ cuda_fault (RnDevice *device)
 static RnStatus
 cuda_synchronize (RnDevice *device)
 {
-  RnStatus status = RN_STATUS_OK;
+  const RnCudaDevice *cuda = (RnCudaDevice *) device;
 
-  for (int queue = 0; queue < RN_N_QUEUES && status == RN_STATUS_OK; queue++)
-    status = rn_cuda_check (device, cudaStreamSynchronize (((RnCudaDevice *) device)->streams[queue]),
-                            "cudaStreamSynchronize");
-  return status;
+  for (int queue = 0; queue < RN_N_QUEUES; queue++)
+    RN_TRY (rn_cuda_check (device, cudaStreamSynchronize (cuda->streams[queue]), "cudaStreamSynchronize"));
+  return RN_STATUS_OK;
 }
 
 static RnStatus
@@ -147,12 +147,10 @@ cuda_free (RnDevice *device, void *memory, gsize bytes)
 static RnStatus
 cuda_alloc_host (RnDevice *device, gsize bytes, void **memory)
 {
-  RnStatus status =
-      rn_cuda_check (device, cudaHostAlloc (memory, MAX (bytes, 1), cudaHostAllocMapped), "cudaHostAlloc");
-
-  if (status == RN_STATUS_OK)
-    g_array_append_val (((RnCudaDevice *) device)->host_blocks, ((RnCudaHostBlock){ *memory, bytes }));
-  return status;
+  RN_TRY (
+      rn_cuda_check (device, cudaHostAlloc (memory, MAX (bytes, 1), cudaHostAllocMapped), "cudaHostAlloc"));
+  g_array_append_val (((RnCudaDevice *) device)->host_blocks, ((RnCudaHostBlock){ *memory, bytes }));
+  return RN_STATUS_OK;
 }
 
 static void
@@ -208,10 +206,8 @@ find_event (RnDevice *device, guint number, cudaEvent_t *event)
   while (number >= events->len)
     {
       cudaEvent_t made;
-      RnStatus status = rn_cuda_check (device, cudaEventCreateWithFlags (&made, cudaEventDisableTiming),
-                                       "cudaEventCreateWithFlags");
-      if (status != RN_STATUS_OK)
-        return status;
+      RN_TRY (rn_cuda_check (device, cudaEventCreateWithFlags (&made, cudaEventDisableTiming),
+                             "cudaEventCreateWithFlags"));
       g_ptr_array_add (events, made);
     }
   *event = g_ptr_array_index (events, number);
@@ -222,10 +218,8 @@ static RnStatus
 cuda_signal (RnDevice *device, guint number)
 {
   cudaEvent_t event;
-  RnStatus status = find_event (device, number, &event);
 
-  if (status != RN_STATUS_OK)
-    return status;
+  RN_TRY (find_event (device, number, &event));
   return rn_cuda_check (device, cudaEventRecord (event, rn_cuda_stream (device)), "cudaEventRecord");
 }
 
@@ -233,10 +227,8 @@ static RnStatus
 cuda_wait (RnDevice *device, guint number)
 {
   cudaEvent_t event;
-  RnStatus status = find_event (device, number, &event);
 
-  if (status != RN_STATUS_OK)
-    return status;
+  RN_TRY (find_event (device, number, &event));
   return rn_cuda_check (device, cudaStreamWaitEvent (rn_cuda_stream (device), event, 0),
                         "cudaStreamWaitEvent");
 }
@@ -359,54 +351,43 @@ static const RnDeviceVtbl cuda_vtbl = {
   .destroy = cuda_destroy,
 };
 
+/* Streams, and what copies go through. */
 static RnStatus
-create_streams (RnCudaDevice *cuda)
+create_queues (RnCudaDevice *cuda)
 {
   RnDevice *device = &cuda->base;
-  int major = 0, minor = 0;
-  RnStatus status = rn_cuda_check (device, cudaSetDevice (cuda->options.ordinal), "cudaSetDevice");
 
-  if (status == RN_STATUS_OK)
-    status = rn_cuda_check (
-        device, cudaDeviceGetAttribute (&major, cudaDevAttrComputeCapabilityMajor, cuda->options.ordinal),
-        "cudaDeviceGetAttribute");
-  if (status == RN_STATUS_OK)
-    status = rn_cuda_check (
-        device, cudaDeviceGetAttribute (&minor, cudaDevAttrComputeCapabilityMinor, cuda->options.ordinal),
-        "cudaDeviceGetAttribute");
-  for (int queue = 0; queue < RN_N_QUEUES && status == RN_STATUS_OK; queue++)
-    status = rn_cuda_check (device, cudaStreamCreateWithFlags (&cuda->streams[queue], cudaStreamNonBlocking),
-                            "cudaStreamCreateWithFlags");
-  if (status == RN_STATUS_OK)
-    status = rn_cuda_staging_new (device, &cuda->staging);
-  if (status == RN_STATUS_OK)
-    status = rn_cuda_results_new (device, &cuda->results);
-  cuda->capability = 10 * major + minor;
-  return status;
+  for (int queue = 0; queue < RN_N_QUEUES; queue++)
+    RN_TRY (rn_cuda_check (device, cudaStreamCreateWithFlags (&cuda->streams[queue], cudaStreamNonBlocking),
+                           "cudaStreamCreateWithFlags"));
+  RN_TRY (rn_cuda_staging_new (device, &cuda->staging));
+  return rn_cuda_results_new (device, &cuda->results);
 }
 
-/* The name that the driver has for it. */
+/* With the name that the driver has for it. */
 static RnStatus
 describe_device (RnCudaDevice *cuda)
 {
   struct cudaDeviceProp properties;
-  RnStatus status = rn_cuda_check (&cuda->base, cudaGetDeviceProperties (&properties, cuda->options.ordinal),
-                                   "cudaGetDeviceProperties");
   g_autofree char *cudnn = rn_cudnn_version_text ();
 
-  if (status == RN_STATUS_OK)
-    cuda->base.description = g_strdup_printf ("%s (sm_%d), cuDNN %s, %s", properties.name, cuda->capability,
-                                              cudnn, cuda->base.cblk == RN_CBLK_ALL ? "NHWC" : "NCHW");
-  return status;
+  RN_TRY (rn_cuda_check (&cuda->base, cudaGetDeviceProperties (&properties, cuda->options.ordinal),
+                         "cudaGetDeviceProperties"));
+  cuda->capability = 10 * properties.major + properties.minor;
+  cuda->base.description = g_strdup_printf ("%s (sm_%d), cuDNN %s, %s", properties.name, cuda->capability,
+                                            cudnn, cuda->base.cblk == RN_CBLK_ALL ? "NHWC" : "NCHW");
+  return RN_STATUS_OK;
 }
 
 static gboolean
 open_device (RnCudaDevice *cuda, GError **error)
 {
-  RnStatus status = create_streams (cuda);
+  RnStatus status = rn_cuda_check (&cuda->base, cudaSetDevice (cuda->options.ordinal), "cudaSetDevice");
 
   if (status == RN_STATUS_OK)
     status = describe_device (cuda);
+  if (status == RN_STATUS_OK)
+    status = create_queues (cuda);
   if (status == RN_STATUS_OK)
     return TRUE;
   g_set_error (error, RN_DEVICE_ERROR,
@@ -423,7 +404,7 @@ static const RnDeviceVtbl profile_vtbl = {
   .destroy = cuda_destroy,
 };
 
-/* The value of @member in a profile, which is one flat object. (transfer full) (nullable) */
+/* The number or text that @member of a profile is. (transfer full) (nullable) */
 static char *
 profile_member (const char *json, const char *member)
 {

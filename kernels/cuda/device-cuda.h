@@ -56,10 +56,11 @@ rn_cuda_stream (RnDevice *device)
 RnDevice *rn_cuda_device_new (const RnCudaOptions *options, GError **error);
 
 /* RN_STATUS_OK, or RN_STATUS_DEVICE (RN_STATUS_MEMORY for cudaErrorMemoryAllocation) with the fault's text
- * kept: "cudaErrorIllegalAddress (700) in WHAT". Every call of the runtime goes through it. */
+ * kept: "cudaErrorIllegalAddress (700) in WHAT". */
 RnStatus rn_cuda_check (RnDevice *device, cudaError_t error, const char *what);
 
-/* @status, with the text of the convolutions' library kept as the fault. */
+/* @status, with the text of the convolutions' library kept as the fault, and what the runtime says about
+ * work that was queued before. */
 RnStatus rn_cuda_check_conv (RnDevice *device, RnStatus status);
 
 /* All kernels of the device, NULL-ended, by priority. */

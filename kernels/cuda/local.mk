@@ -5,7 +5,8 @@ CUDA_CONV_SOURCES = \
   kernels/cuda/conv-engines.c kernels/cuda/conv-engines.h kernels/cuda/conv-graph.c kernels/cuda/conv-graph.h \
   kernels/cuda/conv-measure.c kernels/cuda/conv-plan.c kernels/cuda/conv-plan.h kernels/cuda/conv-private.h \
   kernels/cuda/conv-verify.c kernels/cuda/conv-verify.h kernels/cuda/cudnn.c kernels/cuda/cudnn.h \
-  kernels/cuda/cudnn-descriptors.c kernels/cuda/cudnn-private.h kernels/cuda/plan-store.c kernels/cuda/plan-store.h
+  kernels/cuda/cudnn-descriptors.c kernels/cuda/cudnn-private.h kernels/cuda/plan-store.c kernels/cuda/plan-store.h \
+  kernels/cuda/try.h
 
 # C, with the flags of the rest.
 CUDA_SOURCES = \

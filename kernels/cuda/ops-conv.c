@@ -10,6 +10,7 @@
 #include "kernels/cuda/launch-move.h"
 #include "kernels/cuda/launch-weights.h"
 #include "kernels/cuda/map.h"
+#include "kernels/cuda/try.h"
 #include "kernels/plan-device.h"
 
 typedef struct
@@ -19,15 +20,6 @@ typedef struct
   RnCudaMap src, dst; /* of the forward direction */
   int n_weights;
 } Conv;
-
-#define TRY(call)                  \
-  do                               \
-    {                              \
-      RnStatus status_ = (call);   \
-      if (status_ != RN_STATUS_OK) \
-        return status_;            \
-    }                              \
-  while (0)
 
 /* ---- planning ---- */
 
@@ -132,7 +124,6 @@ engine_limit (const RnDevice *device, gsize others, gsize *limit)
 static RnStatus
 prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const char **reason)
 {
-  const gint64 n_weights_max = RN_CUDA_MAX_COUNT;
   const RnConvArgs *args = &call->args.conv;
   const RnTensorDesc *src, *dst;
   g_autoptr (Conv) conv = g_new0 (Conv, 1);
@@ -143,7 +134,7 @@ prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const cha
   if (*reason != NULL)
     return RN_STATUS_UNSUPPORTED;
   int64_t n_weights = dst->dims[1] * (src->dims[1] / args->groups) * args->kernel[0] * args->kernel[1];
-  if (n_weights > n_weights_max)
+  if (n_weights > RN_CUDA_MAX_COUNT)
     {
       *reason = "more weights than 31 bits count";
       return RN_STATUS_UNSUPPORTED;
@@ -164,7 +155,7 @@ prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const cha
   if (call->op != RN_OP_CONV2D_BWD_WEIGHTS || rn_cuda_conv_has_diff_weights (call))
     {
       const RnConvProblem problem = describe (device, call, conv);
-      TRY (rn_conv_plan_new (((RnCudaDevice *) device)->conv, &problem, limit, &conv->plan, reason));
+      RN_TRY (rn_conv_plan_new (((RnCudaDevice *) device)->conv, &problem, limit, &conv->plan, reason));
       prepared->workspace_bytes += rn_conv_plan_workspace (conv->plan);
       prepared->detail = rn_conv_plan_detail (conv->plan);
     }
@@ -214,7 +205,7 @@ cast_factor (RnDevice *device, const RnOpCall *call, const Conv *conv, const RnC
       void *target = at (workspace, targets[i]);
       if (target == NULL)
         continue;
-      TRY (rn_cuda_check (
+      RN_TRY (rn_cuda_check (
           device,
           rn_cuda_launch_reorder (map, type, *factor, map->nhwc, types[i], target, rn_cuda_stream (device)),
           "a cast"));
@@ -254,10 +245,10 @@ write_weights (RnDevice *device, const RnOpCall *call, const Conv *conv, const f
                           rn_cuda_launch_weights_fwd (&filter, weights, fold, bias,
                                                       at (workspace, w->weights), bias_dst, stream),
                           "weights of a convolution");
-  TRY (rn_cuda_check (
+  RN_TRY (rn_cuda_check (
       device, rn_cuda_launch_weights_fwd (&rounded, weights, fold, NULL, rounded_weights, NULL, stream),
       "weights of a convolution"));
-  TRY (cast (device, conv->n_weights, compute, rounded_weights, w->type, at (workspace, w->weights)));
+  RN_TRY (cast (device, conv->n_weights, compute, rounded_weights, w->type, at (workspace, w->weights)));
   if (bias_dst == NULL)
     return RN_STATUS_OK;
   return rn_cuda_check (device,
@@ -305,7 +296,7 @@ execute (RnDevice *device, const RnOpCall *call, const Conv *conv, const void *c
 {
   const RnConvPointers pointers = find_pointers (call, conv, in, out, workspace);
 
-  TRY (rn_cuda_check_conv (
+  RN_TRY (rn_cuda_check_conv (
       device, rn_conv_library_set_stream (((RnCudaDevice *) device)->conv, rn_cuda_stream (device))));
   return rn_cuda_check_conv (device, rn_conv_plan_run (conv->plan, &pointers));
 }
@@ -319,9 +310,9 @@ conv2d_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const v
                             call->args.conv.eps };
   const void *src = in[RN_CONV_SRC];
 
-  TRY (write_weights (device, call, conv, in[RN_CONV_WEIGHTS], &fold, in[RN_CONV_BIAS], workspace));
-  TRY (cast_factor (device, call, conv, &conv->src, call->in[RN_CONV_SRC].dtype, &conv->workspace.src,
-                    workspace, &src));
+  RN_TRY (write_weights (device, call, conv, in[RN_CONV_WEIGHTS], &fold, in[RN_CONV_BIAS], workspace));
+  RN_TRY (cast_factor (device, call, conv, &conv->src, call->in[RN_CONV_SRC].dtype, &conv->workspace.src,
+                       workspace, &src));
   return execute (device, call, conv, in, out, workspace);
 }
 
@@ -335,9 +326,9 @@ conv2d_bwd_data (RnDevice *device, const RnOpCall *call, gconstpointer state, co
                             .eps = call->args.conv.eps };
   const void *diff_dst = in[RN_CONV_BD_DIFF_DST];
 
-  TRY (write_weights (device, call, conv, in[RN_CONV_BD_WEIGHTS], &fold, NULL, workspace));
-  TRY (cast_factor (device, call, conv, &conv->dst, call->in[RN_CONV_BD_DIFF_DST].dtype,
-                    &conv->workspace.diff_dst, workspace, &diff_dst));
+  RN_TRY (write_weights (device, call, conv, in[RN_CONV_BD_WEIGHTS], &fold, NULL, workspace));
+  RN_TRY (cast_factor (device, call, conv, &conv->dst, call->in[RN_CONV_BD_DIFF_DST].dtype,
+                       &conv->workspace.diff_dst, workspace, &diff_dst));
   return execute (device, call, conv, in, out, workspace);
 }
 
@@ -373,14 +364,14 @@ conv2d_bwd_weights (RnDevice *device, const RnOpCall *call, gconstpointer state,
   const RnCudaFilter filter = filter_of (call, conv, w->type);
   const void *diff_dst = in[RN_CONV_BW_DIFF_DST], *src = in[RN_CONV_BW_SRC];
 
-  TRY (cast_factor (device, call, conv, &conv->dst, call->in[RN_CONV_BW_DIFF_DST].dtype, &w->diff_dst,
-                    workspace, &diff_dst));
-  TRY (sum_channels (device, call, conv, diff_dst, out, workspace));
+  RN_TRY (cast_factor (device, call, conv, &conv->dst, call->in[RN_CONV_BW_DIFF_DST].dtype, &w->diff_dst,
+                       workspace, &diff_dst));
+  RN_TRY (sum_channels (device, call, conv, diff_dst, out, workspace));
   if (conv->plan == NULL)
     return RN_STATUS_OK;
-  TRY (
+  RN_TRY (
       cast_factor (device, call, conv, &conv->src, call->in[RN_CONV_BW_SRC].dtype, &w->src, workspace, &src));
-  TRY (execute (device, call, conv, in, out, workspace));
+  RN_TRY (execute (device, call, conv, in, out, workspace));
   return rn_cuda_check (device,
                         rn_cuda_launch_weights_bwd (&filter, at (workspace, w->diff_weights),
                                                     in[RN_CONV_BW_WEIGHTS], &fold, at (workspace, w->sums),
@@ -402,7 +393,7 @@ measure (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const voi
     return RN_STATUS_OK;
   gsize limit = prepared->workspace_bytes - conv->workspace.bytes - RN_CUDA_CONV_SLACK;
   RnConvPointers pointers = find_pointers (call, conv, in, out, workspace);
-  TRY (rn_cuda_check_conv (device, rn_conv_plan_measure (conv->plan, &pointers, limit)));
+  RN_TRY (rn_cuda_check_conv (device, rn_conv_plan_measure (conv->plan, &pointers, limit)));
   prepared->detail = rn_conv_plan_detail (conv->plan);
   return RN_STATUS_OK;
 }

@@ -4,6 +4,7 @@
 #include "kernels/cuda/results.h"
 
 #include "kernels/cuda/staging.h"
+#include "kernels/cuda/try.h"
 
 #include <string.h>
 
@@ -20,13 +21,12 @@
 typedef struct
 {
   void *host_dst;
-  const char *memory;
+  char *memory;
   gsize bytes;
 } Result;
 
 struct _RnCudaResults
 {
-  RnDevice *device;
   char *memory; /* BLOCK_BYTES, pinned */
   gsize used;
   GArray *due;         /* of Result */
@@ -38,7 +38,6 @@ rn_cuda_results_new (RnDevice *device, RnCudaResults **result)
 {
   RnCudaResults *results = g_new0 (RnCudaResults, 1);
 
-  results->device = device;
   results->due = g_array_new (FALSE, FALSE, sizeof (Result));
   RnStatus status = rn_cuda_check (
       device, cudaHostAlloc ((void **) &results->memory, BLOCK_BYTES, cudaHostAllocDefault), "cudaHostAlloc");
@@ -79,26 +78,20 @@ rn_cuda_copy_out_later (RnDevice *device, void *host_dst, const void *src, gsize
   RnCudaDevice *cuda = (RnCudaDevice *) device;
   RnCudaResults *results = cuda->results;
   cudaStream_t stream = cuda->streams[RN_QUEUE_COMPUTE];
-  RnStatus status = RN_STATUS_OK;
 
   if (cuda->is_dead)
     return RN_STATUS_DEVICE;
   if (bytes > BLOCK_BYTES || rn_cuda_is_host_block (cuda, src))
     return rn_cuda_copy_out (device, host_dst, src, bytes);
   if (results->used + bytes > BLOCK_BYTES)
-    status = rn_cuda_settle (device);
-  if (status != RN_STATUS_OK)
-    return status;
+    RN_TRY (rn_cuda_settle (device));
 
   Result result = { .host_dst = host_dst, .memory = take (results, bytes), .bytes = bytes };
-  status = rn_cuda_check (
-      device, cudaMemcpyAsync ((char *) result.memory, src, bytes, cudaMemcpyDeviceToHost, stream),
-      "cudaMemcpyAsync of a result");
-  if (status == RN_STATUS_OK)
-    status = rn_cuda_check (device, cudaEventRecord (results->arrived, stream), "cudaEventRecord");
-  if (status == RN_STATUS_OK)
-    g_array_append_val (results->due, result);
-  return status;
+  RN_TRY (rn_cuda_check (device, cudaMemcpyAsync (result.memory, src, bytes, cudaMemcpyDeviceToHost, stream),
+                         "cudaMemcpyAsync of a result"));
+  RN_TRY (rn_cuda_check (device, cudaEventRecord (results->arrived, stream), "cudaEventRecord"));
+  g_array_append_val (results->due, result);
+  return RN_STATUS_OK;
 }
 
 RnStatus

@@ -3,6 +3,8 @@
 
 #include "kernels/cuda/staging.h"
 
+#include "kernels/cuda/try.h"
+
 #include <string.h>
 
 #ifdef RN_SIM
@@ -91,19 +93,16 @@ next_slot (RnCudaStaging *staging)
 {
   RnDevice *device = staging->device;
   Slot *old = &staging->slots[staging->current];
-  RnStatus status =
-      rn_cuda_check (device, cudaEventRecord (old->event, compute_stream (device)), "cudaEventRecord");
 
-  if (status != RN_STATUS_OK)
-    return status;
+  RN_TRY (rn_cuda_check (device, cudaEventRecord (old->event, compute_stream (device)), "cudaEventRecord"));
   old->is_queued = TRUE;
   staging->current = (staging->current + 1) % N_SLOTS;
   Slot *slot = &staging->slots[staging->current];
   if (slot->is_queued)
-    status = rn_cuda_check (device, cudaEventSynchronize (slot->event), "cudaEventSynchronize");
+    RN_TRY (rn_cuda_check (device, cudaEventSynchronize (slot->event), "cudaEventSynchronize"));
   slot->is_queued = FALSE;
   slot->used = 0;
-  return status;
+  return RN_STATUS_OK;
 }
 
 /* Pinned memory of @bytes, at most SLOT_BYTES, that nothing uses. */
@@ -111,11 +110,7 @@ static RnStatus
 take (RnCudaStaging *staging, gsize bytes, char **memory)
 {
   if (staging->slots[staging->current].used + bytes > SLOT_BYTES)
-    {
-      RnStatus status = next_slot (staging);
-      if (status != RN_STATUS_OK)
-        return status;
-    }
+    RN_TRY (next_slot (staging));
   Slot *slot = &staging->slots[staging->current];
   *memory = slot->memory + slot->used;
   slot->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -139,10 +134,7 @@ rn_cuda_is_host_block (const RnCudaDevice *cuda, const void *address)
 static RnStatus
 copy_on_host (RnDevice *device, void *dst, const void *src, gsize bytes)
 {
-  RnStatus status = device->vtbl->synchronize (device);
-
-  if (status != RN_STATUS_OK)
-    return status;
+  RN_TRY (device->vtbl->synchronize (device));
   sim_host_reads (src, bytes);
   sim_host_writes (dst, bytes);
   memcpy (dst, src, bytes);
@@ -162,17 +154,13 @@ rn_cuda_copy_in (RnDevice *device, void *dst, const void *host_src, gsize bytes)
     {
       gsize n = MIN (bytes - at, SLOT_BYTES);
       char *memory;
-      RnStatus status = take (staging, n, &memory);
-      if (status != RN_STATUS_OK)
-        return status;
+      RN_TRY (take (staging, n, &memory));
       sim_host_writes (memory, n);
       memcpy (memory, (const char *) host_src + at, n);
-      status = rn_cuda_check (
+      RN_TRY (rn_cuda_check (
           device,
           cudaMemcpyAsync ((char *) dst + at, memory, n, cudaMemcpyHostToDevice, compute_stream (device)),
-          "cudaMemcpyAsync to the device");
-      if (status != RN_STATUS_OK)
-        return status;
+          "cudaMemcpyAsync to the device"));
     }
   return RN_STATUS_OK;
 }
@@ -187,26 +175,19 @@ typedef struct
 static RnStatus
 queue_piece (RnDevice *device, const char *src, Piece *piece, cudaEvent_t arrived)
 {
-  RnStatus status = take (((RnCudaDevice *) device)->staging, piece->bytes, &piece->memory);
-
-  if (status == RN_STATUS_OK)
-    status = rn_cuda_check (device,
-                            cudaMemcpyAsync (piece->memory, src + piece->at, piece->bytes,
-                                             cudaMemcpyDeviceToHost, compute_stream (device)),
-                            "cudaMemcpyAsync to the host");
-  if (status == RN_STATUS_OK)
-    status = rn_cuda_check (device, cudaEventRecord (arrived, compute_stream (device)), "cudaEventRecord");
-  return status;
+  RN_TRY (take (((RnCudaDevice *) device)->staging, piece->bytes, &piece->memory));
+  RN_TRY (rn_cuda_check (device,
+                         cudaMemcpyAsync (piece->memory, src + piece->at, piece->bytes,
+                                          cudaMemcpyDeviceToHost, compute_stream (device)),
+                         "cudaMemcpyAsync to the host"));
+  return rn_cuda_check (device, cudaEventRecord (arrived, compute_stream (device)), "cudaEventRecord");
 }
 
 static RnStatus
 receive_piece (RnDevice *device, char *dst, const Piece *piece, cudaEvent_t arrived)
 {
-  RnStatus status =
-      rn_cuda_check (device, cudaEventSynchronize (arrived), "cudaEventSynchronize of a copy to the host");
-
-  if (status != RN_STATUS_OK)
-    return status;
+  RN_TRY (
+      rn_cuda_check (device, cudaEventSynchronize (arrived), "cudaEventSynchronize of a copy to the host"));
   sim_host_reads (piece->memory, piece->bytes);
   memcpy (dst + piece->at, piece->memory, piece->bytes);
   return RN_STATUS_OK;
