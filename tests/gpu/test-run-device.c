@@ -8,6 +8,7 @@
 #include "kernels/cuda/plan-store.h"
 #include "runner/base/error.h"
 #include "runner/base/size.h"
+#include "runner/infer.h"
 #include "tests/gpu/sim/sim-cudnn.h"
 #include "tests/gpu/training-run.h"
 #include "tests/tree.h"
@@ -384,6 +385,48 @@ test_memory (Fixture *f, gconstpointer data)
   g_assert_cmpuint (sim_n_live (), ==, 0);
 }
 
+/* One image on @run's device: bytes that are planned, or 0 with an error. */
+static gsize
+try_inference (const Run *run, const char *dir, GError **error)
+{
+  g_autoptr (GPtrArray) changes = changes_of (run), paths = g_ptr_array_new_with_free_func (g_free);
+  g_autofree char *weights = g_build_filename (dir, "iter_1.safetensors", NULL);
+
+  g_ptr_array_add (paths, g_build_filename (training_data (), "JPEGImages", "000001.jpg", NULL));
+  sim_reset (&run->sim);
+  g_autoptr (RnJob) job =
+      small_detector_job (training_data (), dir, (const char *const *) changes->pdata, error);
+  g_assert_nonnull (job);
+  g_autoptr (RnInfer) infer = rn_infer_new (job, weights, FALSE, paths, error);
+  return infer != NULL ? rn_programs_memory (job->programs).total_bytes : 0;
+}
+
+/* The same of inference, whose images are in memory of the host. */
+static void
+test_inference_memory (Fixture *f, gconstpointer data)
+{
+  Run run = run_with (t4, "device=cuda");
+  g_auto (Outcome) outcome = { 0 };
+  g_autoptr (GError) error = NULL;
+
+  run.more[2] = "deterministic=true";
+  train (run, f->dir, 1, FALSE, &outcome);
+  run.n_iters = 1;
+  gsize bytes = try_inference (&run, f->dir, &error);
+  g_assert_no_error (error);
+  g_autofree char *size = rn_size_format (bytes);
+  g_autofree char *line = g_strdup_printf (": %s on the device; available: ", size);
+  g_assert_cmpuint (count_messages (line), ==, 1);
+  g_setenv ("RN_FREE_MEMORY", "1KiB", TRUE);
+  run.sim.memory_bytes = bytes;
+  g_assert_cmpuint (try_inference (&run, f->dir, &error), ==, bytes);
+  run.sim.memory_bytes = bytes - 1;
+  g_assert_cmpuint (try_inference (&run, f->dir, &error), ==, 0);
+  g_unsetenv ("RN_FREE_MEMORY");
+  assert_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY, " are available; the largest image is ");
+  g_assert_cmpuint (sim_n_live (), ==, 0);
+}
+
 static void
 test_budget (Fixture *f, gconstpointer data)
 {
@@ -431,6 +474,7 @@ main (int argc, char **argv)
   ADD ("/run-device/generation/bf16", test_bf16);
   ADD ("/run-device/generation/tf32", test_tf32_hints);
   ADD ("/run-device/memory/fit", test_memory);
+  ADD ("/run-device/memory/inference", test_inference_memory);
   ADD ("/run-device/memory/budget", test_budget);
   int status = g_test_run ();
   training_runs_end ();
