@@ -9,14 +9,7 @@
 #define B(name) CUDNN_BACKEND_##name##_DESCRIPTOR
 #define A(name) CUDNN_ATTR_##name
 #define T(name) CUDNN_TYPE_##name
-#define FWD(name) CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_##name
-#define DATA(name) CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_##name
-#define FILTER(name) CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_##name
-#define PW(name) CUDNN_ATTR_OPERATION_POINTWISE_##name
-
-#define FLOAT CUDNN_DATA_FLOAT
 #define HALF CUDNN_DATA_HALF
-#define BF16 CUDNN_DATA_BFLOAT16
 
 static const CudnnCaseHooks *hooks;
 

@@ -60,7 +60,6 @@ sim_descriptor_unref (SimDescriptor *d)
   g_hash_table_unref (d->values);
   g_clear_pointer (&d->graph, sim_descriptor_unref);
   g_clear_pointer (&d->profile, sim_descriptor_unref);
-  g_clear_pointer (&d->config, sim_descriptor_unref);
   g_free (d->as_graph);
   g_free (d->as_profile.json);
   g_free (d->as_profile.members);

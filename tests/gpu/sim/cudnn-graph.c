@@ -58,8 +58,9 @@ sim_kind_name (cudnnBackendDescriptorType_t kind)
 
 /* ---- tensors ---- */
 
-gsize
-sim_type_bytes (cudnnDataType_t type)
+/* Bytes of an element; 0 for a type that is not known. */
+static gsize
+type_bytes (cudnnDataType_t type)
 {
   switch ((int) type)
     {
@@ -93,7 +94,7 @@ sim_tensor_bytes (const SimTensor *tensor)
   int64_t last = 0;
   for (int i = 0; i < tensor->n_dims; i++)
     last += (tensor->dims[i] - 1) * tensor->strides[i];
-  return (gsize) (last + 1) * sim_type_bytes (tensor->type);
+  return (gsize) (last + 1) * type_bytes (tensor->type);
 }
 
 cudnnStatus_t
@@ -120,7 +121,7 @@ sim_finalize_tensor (SimDescriptor *d)
       REQUIRE (t->dims[i] >= 0);
       REQUIRE (t->strides[i] >= 0);
     }
-  gsize size = sim_type_bytes (t->type);
+  gsize size = type_bytes (t->type);
   if (size == 0)
     {
       sim_fault ("a tensor of type %d: cuDNN ends the program where it does not know the type, and the "
@@ -193,9 +194,8 @@ sim_finalize_pointwise (SimDescriptor *d)
   if (!sim_value_enum (d, CUDNN_ATTR_POINTWISE_MODE, &mode)
       || !sim_value_enum (d, CUDNN_ATTR_POINTWISE_MATH_PREC, &precision))
     sim_fault ("a pointwise descriptor lacks its mode or precision; cuDNN takes defaults");
-  d->pointwise = (SimPointwise){ .mode = (cudnnPointwiseMode_t) mode,
-                                 .precision = (cudnnDataType_t) precision,
-                                 .is_set = TRUE };
+  d->pointwise =
+      (SimPointwise){ .mode = (cudnnPointwiseMode_t) mode, .precision = (cudnnDataType_t) precision };
   for (gsize i = 0; i < G_N_ELEMENTS (options); i++)
     {
       float value;

@@ -37,7 +37,6 @@ typedef struct
   cudnnPointwiseMode_t mode;
   cudnnDataType_t precision;
   gboolean has_options; /* clips and slopes */
-  gboolean is_set;
 } SimPointwise;
 
 /* A convolution (x, w, y are of the forward direction), or a pointwise op (x, b, y). */
@@ -86,7 +85,6 @@ typedef struct
 typedef struct
 {
   int64_t index;
-  const char *name;
   unsigned numerical_notes, behavior_notes; /* 1 << note */
   enum
   {
@@ -133,7 +131,7 @@ struct _SimDescriptor
   GHashTable *values; /* SimValue by attribute name */
 
   /* Of what it was made, for those that outlive it. */
-  SimDescriptor *graph, *profile, *config;
+  SimDescriptor *graph, *profile;
 
   SimTensor tensor;
   SimWindow window;
@@ -205,8 +203,6 @@ cudnnStatus_t sim_finalize (SimDescriptor *d);
 /* ---- finalize, by kind; cudnn-graph.c ---- */
 
 const char *sim_kind_name (cudnnBackendDescriptorType_t kind);
-/* Bytes of an element; 0 for types that convolutions do not have. */
-gsize sim_type_bytes (cudnnDataType_t type);
 RnDType sim_type_dtype (cudnnDataType_t type);
 /* From the first to the last element. */
 gsize sim_tensor_bytes (const SimTensor *tensor);

@@ -13,7 +13,6 @@
 
 #define SCHEMA 4
 #define KNOB "CUDNN_KNOB_TYPE_TILEK"
-#define DESC CUDNN_TYPE_BACKEND_DESCRIPTOR
 
 /* ---- reading members ---- */
 

@@ -91,7 +91,6 @@ typedef struct
 } SimOp;
 
 SimOp *sim_op_new (const char *what, guint stream, guint64 at);
-SimOp *sim_op_ref (SimOp *op);
 void sim_op_unref (SimOp *op);
 
 void sim_ranges_reset (void);
@@ -148,7 +147,6 @@ cudaError_t sim_streams_add (cudaStream_t stream, const char *what, const SimRan
 void sim_streams_record (SimStream *stream, SimEvent *event);
 void sim_streams_wait (SimStream *stream, SimMark *mark);
 bool sim_mark_is_reached (const SimMark *mark);
-void sim_mark_unref (SimMark *mark); /* (nullable) */
 
 /* Runs until @stream has run @position items in all, or, with @is_query, a part of the way. */
 void sim_streams_run (SimStream *stream, guint64 position, bool is_query);

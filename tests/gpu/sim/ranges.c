@@ -59,8 +59,8 @@ sim_op_new (const char *what, guint stream, guint64 at)
   return op;
 }
 
-SimOp *
-sim_op_ref (SimOp *op)
+static SimOp *
+op_ref (SimOp *op)
 {
   return g_rc_box_acquire (op);
 }
@@ -131,7 +131,7 @@ lower_bound (guintptr address)
 static gpointer
 copy_reader (gconstpointer op, gpointer data G_GNUC_UNUSED)
 {
-  return sim_op_ref ((SimOp *) op);
+  return op_ref ((SimOp *) op);
 }
 
 /* Lets a boundary between segments lie at @address. */
@@ -142,7 +142,7 @@ split (guintptr address)
   if (i == segments->len || segment (i)->start >= address)
     return;
   Segment *left = segment (i);
-  Segment right = { address, left->end, left->writer ? sim_op_ref (left->writer) : NULL,
+  Segment right = { address, left->end, left->writer ? op_ref (left->writer) : NULL,
                     left->readers ? g_ptr_array_copy (left->readers, copy_reader, NULL) : NULL };
   left->end = address;
   g_array_insert_val (segments, i + 1, right);
@@ -188,10 +188,10 @@ add_reader (Segment *s, SimOp *op)
     if (((SimOp *) s->readers->pdata[r])->stream == op->stream)
       {
         sim_op_unref (s->readers->pdata[r]);
-        s->readers->pdata[r] = sim_op_ref (op);
+        s->readers->pdata[r] = op_ref (op);
         return;
       }
-  g_ptr_array_add (s->readers, sim_op_ref (op));
+  g_ptr_array_add (s->readers, op_ref (op));
 }
 
 static void
@@ -229,7 +229,7 @@ static void
 record_write (SimOp *op, guintptr start, guintptr end)
 {
   sim_ranges_forget ((const void *) start, end - start);
-  Segment written = { start, end, sim_op_ref (op), NULL };
+  Segment written = { start, end, op_ref (op), NULL };
   g_array_insert_val (segments, lower_bound (start), written);
 }
 

@@ -50,8 +50,8 @@ mark_free (gpointer data)
   sim_clock_clear (&mark->clock);
 }
 
-void
-sim_mark_unref (SimMark *mark)
+static void
+mark_unref (SimMark *mark)
 {
   if (mark)
     g_rc_box_release_full (mark, mark_free);
@@ -64,8 +64,8 @@ item_free (gpointer data)
   if (item->destroy)
     item->destroy (item->closure);
   sim_op_unref (item->op);
-  sim_mark_unref (item->records);
-  sim_mark_unref (item->waits);
+  mark_unref (item->records);
+  mark_unref (item->waits);
   g_free (item->ranges);
   g_free (item->fresh);
   g_free (item);
@@ -83,7 +83,7 @@ stream_free (gpointer data)
 static void
 event_free (gpointer data)
 {
-  sim_mark_unref (((SimEvent *) data)->mark);
+  mark_unref (((SimEvent *) data)->mark);
   g_free (data);
 }
 
@@ -361,7 +361,7 @@ sim_streams_record (SimStream *stream, SimEvent *event)
   add (stream, item);
   mark->stream = stream;
   mark->position = stream->n_queued;
-  sim_mark_unref (event->mark);
+  mark_unref (event->mark);
   event->mark = mark;
 }
 
