@@ -322,8 +322,8 @@ startup_error (const char *entry_point)
 {
   static const char *const no_driver[] = { "cudaDriverGetVersion", "cudaRuntimeGetVersion", "cudnnGetVersion",
                                            NULL };
-  static const char *const no_context[] = { "cudaGetDeviceCount", "cudaGetDevice", "cudaDeviceGetAttribute",
-                                            "cudaGetDeviceProperties", NULL };
+  static const char *const no_context[] = { "cudaGetDeviceCount", "cudaGetDevice", "cudaGetDeviceProperties",
+                                            NULL };
   if (is_one_of (entry_point, no_driver))
     return cudaSuccess;
   /* Any driver of the same major number runs a program of a newer minor one. */
