@@ -23,20 +23,6 @@
 static const RnDType types[] = { RN_F32, RN_F16, RN_BF16 };
 static RnDevice *ref;
 
-static void
-set_in (RnOpCall *call, int slot, RnTensorDesc d)
-{
-  call->in[slot] = d;
-  call->in_present |= 1u << slot;
-}
-
-static void
-set_out (RnOpCall *call, int slot, RnTensorDesc d)
-{
-  call->out[slot] = d;
-  call->out_present |= 1u << slot;
-}
-
 /* @call, which is on F32 tensors in NCHW, in another type and layout. */
 static RnOpCall
 variant_of (RnOpCall call, RnDType t, gboolean nhwc)

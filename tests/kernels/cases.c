@@ -7,6 +7,7 @@
 #include "tests/kernels/cases.h"
 
 #include "kernels/half.h"
+#include "tests/kernels/harness.h"
 
 #include <math.h>
 #include <runner/batch.h>
@@ -18,20 +19,6 @@ static RnTensorDesc
 vec (int64_t n)
 {
   return rn_desc_vector (RN_F32, n);
-}
-
-static void
-set_in (RnOpCall *call, int slot, RnTensorDesc d)
-{
-  call->in[slot] = d;
-  call->in_present |= 1u << slot;
-}
-
-static void
-set_out (RnOpCall *call, int slot, RnTensorDesc d)
-{
-  call->out[slot] = d;
-  call->out_present |= 1u << slot;
 }
 
 static void

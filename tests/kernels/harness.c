@@ -34,6 +34,20 @@ value_at (guint seed, int slot, int64_t i)
   return (float) (bits_at (seed, slot, i) >> 8) / 8388608.0f - 1; /* 24 bits over 0 .. 2, minus 1: exact */
 }
 
+void
+set_in (RnOpCall *call, int slot, RnTensorDesc d)
+{
+  call->in[slot] = d;
+  call->in_present |= 1u << slot;
+}
+
+void
+set_out (RnOpCall *call, int slot, RnTensorDesc d)
+{
+  call->out[slot] = d;
+  call->out_present |= 1u << slot;
+}
+
 static guint8 *
 guarded_new (gsize bytes)
 {

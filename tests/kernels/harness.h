@@ -28,6 +28,10 @@ gboolean run_kernel (RnDevice *device, const RnKernel *kernel, const RnOpCall *c
 /* The same for the first kernel of @device that takes the call. */
 void run_call (RnDevice *device, const RnOpCall *call, Buffers *b);
 
+/* Gives @call an input or an output. */
+void set_in (RnOpCall *call, int slot, RnTensorDesc d);
+void set_out (RnOpCall *call, int slot, RnTensorDesc d);
+
 /* Whether stored element @i belongs to a channel that only fills up the last block. */
 gboolean is_padding (const RnTensorDesc *d, int64_t i);
 /* Uniform in -1 .. 1, a function of its arguments. */

@@ -136,20 +136,6 @@ check_gradient (const Gradient *g)
   buffers_clear (&bwd);
 }
 
-static void
-set_in (RnOpCall *call, int slot, RnTensorDesc d)
-{
-  call->in[slot] = d;
-  call->in_present |= 1u << slot;
-}
-
-static void
-set_out (RnOpCall *call, int slot, RnTensorDesc d)
-{
-  call->out[slot] = d;
-  call->out_present |= 1u << slot;
-}
-
 #define ARRAY(a) (a), G_N_ELEMENTS (a)
 
 /* ---- convolutions -------------------------------------------------------------------------------------- */

@@ -28,20 +28,6 @@ rounding (RnDType t, double size)
   return t == RN_BF16 ? fmax (size * 0x1p-8, 0x1p-134) : 0;
 }
 
-static void
-set_in (RnOpCall *call, int slot, RnTensorDesc d)
-{
-  call->in[slot] = d;
-  call->in_present |= 1u << slot;
-}
-
-static void
-set_out (RnOpCall *call, int slot, RnTensorDesc d)
-{
-  call->out[slot] = d;
-  call->out_present |= 1u << slot;
-}
-
 /* ---- the reference ------------------------------------------------------------------------------------- */
 
 static void

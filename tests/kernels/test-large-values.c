@@ -19,20 +19,6 @@
 
 static RnDevice *devices[2];
 
-static void
-set_in (RnOpCall *call, int slot, RnTensorDesc d)
-{
-  call->in[slot] = d;
-  call->in_present |= 1u << slot;
-}
-
-static void
-set_out (RnOpCall *call, int slot, RnTensorDesc d)
-{
-  call->out[slot] = d;
-  call->out_present |= 1u << slot;
-}
-
 static RnTensorDesc
 with_type (RnTensorDesc d, RnDType t)
 {

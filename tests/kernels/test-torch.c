@@ -46,18 +46,16 @@ fill (float *data, guint seed, int slot, int64_t n)
 }
 
 static void
-set_in (RnOpCall *call, Buffers *b, int slot, RnTensorDesc d, const void *data)
+bind_in (RnOpCall *call, Buffers *b, int slot, RnTensorDesc d, const void *data)
 {
-  call->in[slot] = d;
-  call->in_present |= 1u << slot;
+  set_in (call, slot, d);
   b->in[slot] = (void *) data;
 }
 
 static void
-set_out (RnOpCall *call, Buffers *b, int slot, RnTensorDesc d, void *data)
+bind_out (RnOpCall *call, Buffers *b, int slot, RnTensorDesc d, void *data)
 {
-  call->out[slot] = d;
-  call->out_present |= 1u << slot;
+  set_out (call, slot, d);
   b->out[slot] = data;
 }
 
@@ -73,11 +71,11 @@ sgd_steps (RnSgdArgs args, float mu, gboolean has_momentum, const float *want)
   Buffers b = { .call = &call };
   const RnTensorDesc d = rn_desc_vector (RN_F32, 7);
 
-  set_in (&call, &b, RN_SGD_GRAD, d, grad);
-  set_in (&call, &b, RN_SGD_HYPER, rn_desc_vector (RN_F32, G_N_ELEMENTS (hyper)), hyper);
-  set_out (&call, &b, RN_SGD_PARAM, d, p);
+  bind_in (&call, &b, RN_SGD_GRAD, d, grad);
+  bind_in (&call, &b, RN_SGD_HYPER, rn_desc_vector (RN_F32, G_N_ELEMENTS (hyper)), hyper);
+  bind_out (&call, &b, RN_SGD_PARAM, d, p);
   if (has_momentum)
-    set_out (&call, &b, RN_SGD_MOMENTUM, d, v);
+    bind_out (&call, &b, RN_SGD_MOMENTUM, d, v);
   fill (p, 1, 0, 7);
   for (guint step = 0; step < 3; step++)
     {
@@ -116,13 +114,13 @@ adam_steps (RnAdamArgs args, gboolean amsgrad, const float *want)
   Buffers b = { .call = &call };
   const RnTensorDesc d = rn_desc_vector (RN_F32, 7);
 
-  set_in (&call, &b, RN_ADAM_GRAD, d, grad);
-  set_in (&call, &b, RN_ADAM_HYPER, rn_desc_vector (RN_F32, G_N_ELEMENTS (hyper)), hyper);
-  set_out (&call, &b, RN_ADAM_PARAM, d, p);
-  set_out (&call, &b, RN_ADAM_EXP_AVG, d, m);
-  set_out (&call, &b, RN_ADAM_EXP_AVG_SQ, d, v);
+  bind_in (&call, &b, RN_ADAM_GRAD, d, grad);
+  bind_in (&call, &b, RN_ADAM_HYPER, rn_desc_vector (RN_F32, G_N_ELEMENTS (hyper)), hyper);
+  bind_out (&call, &b, RN_ADAM_PARAM, d, p);
+  bind_out (&call, &b, RN_ADAM_EXP_AVG, d, m);
+  bind_out (&call, &b, RN_ADAM_EXP_AVG_SQ, d, v);
   if (amsgrad)
-    set_out (&call, &b, RN_ADAM_MAX_EXP_AVG_SQ, d, top);
+    bind_out (&call, &b, RN_ADAM_MAX_EXP_AVG_SQ, d, top);
   memset (m, 0xff, sizeof m); /* NaN: not read in the first step */
   memset (v, 0xff, sizeof v);
   memset (top, 0xff, sizeof top);
@@ -171,10 +169,10 @@ test_short_sgd (void)
   Buffers b = { .call = &call };
   const RnTensorDesc d = rn_desc_vector (RN_F32, 7);
 
-  set_in (&call, &b, RN_SGD_GRAD, d, grad);
-  set_in (&call, &b, RN_SGD_HYPER, rn_desc_vector (RN_F32, G_N_ELEMENTS (hyper)), hyper);
-  set_out (&call, &b, RN_SGD_PARAM, d, p);
-  set_out (&call, &b, RN_SGD_MOMENTUM, rn_desc_vector (RN_BF16, 7), v);
+  bind_in (&call, &b, RN_SGD_GRAD, d, grad);
+  bind_in (&call, &b, RN_SGD_HYPER, rn_desc_vector (RN_F32, G_N_ELEMENTS (hyper)), hyper);
+  bind_out (&call, &b, RN_SGD_PARAM, d, p);
+  bind_out (&call, &b, RN_SGD_MOMENTUM, rn_desc_vector (RN_BF16, 7), v);
   memset (v, 0xff, sizeof v); /* NaN: not read in the first step */
   fill (p, 1, 0, 7);
   for (guint step = 0; step < 100; step++)
@@ -200,11 +198,11 @@ test_short_adam (void)
   Buffers b = { .call = &call };
   const RnTensorDesc d = rn_desc_vector (RN_F32, 7), s = rn_desc_vector (RN_BF16, 7);
 
-  set_in (&call, &b, RN_ADAM_GRAD, d, grad);
-  set_in (&call, &b, RN_ADAM_HYPER, rn_desc_vector (RN_F32, G_N_ELEMENTS (hyper)), hyper);
-  set_out (&call, &b, RN_ADAM_PARAM, d, p);
-  set_out (&call, &b, RN_ADAM_EXP_AVG, s, states);
-  set_out (&call, &b, RN_ADAM_EXP_AVG_SQ, s, states + 7);
+  bind_in (&call, &b, RN_ADAM_GRAD, d, grad);
+  bind_in (&call, &b, RN_ADAM_HYPER, rn_desc_vector (RN_F32, G_N_ELEMENTS (hyper)), hyper);
+  bind_out (&call, &b, RN_ADAM_PARAM, d, p);
+  bind_out (&call, &b, RN_ADAM_EXP_AVG, s, states);
+  bind_out (&call, &b, RN_ADAM_EXP_AVG_SQ, s, states + 7);
   memset (states, 0xff, sizeof states);
   fill (p, 1, 0, 7);
   for (guint step = 0; step < 100; step++)
@@ -243,17 +241,17 @@ check_halves (RnDType t, const float *sum, const float *mean, const float *most,
 
   RnOpCall add = { .op = RN_OP_ADD, .args.add.relu = TRUE };
   Buffers b = { .call = &add };
-  set_in (&add, &b, RN_ADD_A, d, x);
-  set_in (&add, &b, RN_ADD_B, d, y);
-  set_out (&add, &b, 0, d, out);
+  bind_in (&add, &b, RN_ADD_A, d, x);
+  bind_in (&add, &b, RN_ADD_B, d, y);
+  bind_out (&add, &b, 0, d, out);
   run_call (ref, &add, &b);
   rn_floats_from (t, out, N, wide);
   assert_equal (wide, sum, N);
 
   RnOpCall pool = { .op = RN_OP_AVG_POOL_FWD, .args.pool = { .kernel = { 2, 2 }, .stride = { 2, 2 } } };
   b = (Buffers){ .call = &pool };
-  set_in (&pool, &b, 0, d, x);
-  set_out (&pool, &b, 0, pooled, out);
+  bind_in (&pool, &b, 0, d, x);
+  bind_out (&pool, &b, 0, pooled, out);
   run_call (ref, &pool, &b);
   rn_floats_from (t, out, N / 4, wide);
   assert_equal (wide, mean, N / 4);
@@ -264,21 +262,21 @@ check_halves (RnDType t, const float *sum, const float *mean, const float *most,
 
   RnOpCall fwd = { .op = RN_OP_BATCH_NORM_FWD, .args.norm = { .eps = 1e-5f, .training = TRUE } };
   b = (Buffers){ .call = &fwd };
-  set_in (&fwd, &b, RN_NORM_SRC, d, x);
-  set_in (&fwd, &b, RN_NORM_GAMMA, v, gamma);
-  set_in (&fwd, &b, RN_NORM_BETA, v, beta);
-  set_out (&fwd, &b, RN_NORM_DST, d, out);
-  set_out (&fwd, &b, RN_NORM_SAVED_MEAN, v, means);
-  set_out (&fwd, &b, RN_NORM_SAVED_INVSTD, v, invstds);
+  bind_in (&fwd, &b, RN_NORM_SRC, d, x);
+  bind_in (&fwd, &b, RN_NORM_GAMMA, v, gamma);
+  bind_in (&fwd, &b, RN_NORM_BETA, v, beta);
+  bind_out (&fwd, &b, RN_NORM_DST, d, out);
+  bind_out (&fwd, &b, RN_NORM_SAVED_MEAN, v, means);
+  bind_out (&fwd, &b, RN_NORM_SAVED_INVSTD, v, invstds);
   run_call (ref, &fwd, &b);
   RnOpCall bwd = { .op = RN_OP_BATCH_NORM_BWD, .args = fwd.args };
   b = (Buffers){ .call = &bwd };
-  set_in (&bwd, &b, RN_NORM_BWD_SRC, d, x);
-  set_in (&bwd, &b, RN_NORM_BWD_DIFF_DST, d, y);
-  set_in (&bwd, &b, RN_NORM_BWD_GAMMA, v, gamma);
-  set_in (&bwd, &b, RN_NORM_BWD_MEAN, v, means);
-  set_in (&bwd, &b, RN_NORM_BWD_VAR, v, invstds);
-  set_out (&bwd, &b, RN_NORM_BWD_DIFF_SRC, d, out);
+  bind_in (&bwd, &b, RN_NORM_BWD_SRC, d, x);
+  bind_in (&bwd, &b, RN_NORM_BWD_DIFF_DST, d, y);
+  bind_in (&bwd, &b, RN_NORM_BWD_GAMMA, v, gamma);
+  bind_in (&bwd, &b, RN_NORM_BWD_MEAN, v, means);
+  bind_in (&bwd, &b, RN_NORM_BWD_VAR, v, invstds);
+  bind_out (&bwd, &b, RN_NORM_BWD_DIFF_SRC, d, out);
   run_call (ref, &bwd, &b);
   rn_floats_from (t, out, N, wide);
   assert_equal (wide, diff, N);
@@ -303,9 +301,9 @@ test_norms (void)
     {
       RnOpCall call = { .op = RN_OP_GRAD_STATS };
       Buffers b = { .call = &call };
-      set_in (&call, &b, RN_GRAD_STATS_GRAD, rn_desc_vector (RN_F32, 1000), grad);
-      set_in (&call, &b, RN_GRAD_STATS_NORM_TYPE, rn_desc_vector (RN_F32, 1), &types[i]);
-      set_out (&call, &b, 0, rn_desc_vector (RN_F32, RN_STATS_COUNT), stats);
+      bind_in (&call, &b, RN_GRAD_STATS_GRAD, rn_desc_vector (RN_F32, 1000), grad);
+      bind_in (&call, &b, RN_GRAD_STATS_NORM_TYPE, rn_desc_vector (RN_F32, 1), &types[i]);
+      bind_out (&call, &b, 0, rn_desc_vector (RN_F32, RN_STATS_COUNT), stats);
       run_call (ref, &call, &b);
       assert_close (&stats[RN_STATS_NORM], &golden_norms[i], 1, 0); /* both sum in double */
       g_assert_cmpfloat (stats[RN_STATS_MAX_ABS], ==, golden_norms[3]);
@@ -333,27 +331,27 @@ test_norm (void)
   fill (gamma, 10, 1, 3);
   fill (beta, 10, 2, 3);
   fill (diff_dst, 10, 3, N);
-  set_in (&fwd, &f, RN_NORM_SRC, d, src);
-  set_in (&fwd, &f, RN_NORM_GAMMA, v, gamma);
-  set_in (&fwd, &f, RN_NORM_BETA, v, beta);
-  set_out (&fwd, &f, RN_NORM_DST, d, dst);
-  set_out (&fwd, &f, RN_NORM_SAVED_MEAN, v, mean);
-  set_out (&fwd, &f, RN_NORM_SAVED_INVSTD, v, invstd);
-  set_out (&fwd, &f, RN_NORM_RUNNING_MEAN, v, running_mean);
-  set_out (&fwd, &f, RN_NORM_RUNNING_VAR, v, running_var);
+  bind_in (&fwd, &f, RN_NORM_SRC, d, src);
+  bind_in (&fwd, &f, RN_NORM_GAMMA, v, gamma);
+  bind_in (&fwd, &f, RN_NORM_BETA, v, beta);
+  bind_out (&fwd, &f, RN_NORM_DST, d, dst);
+  bind_out (&fwd, &f, RN_NORM_SAVED_MEAN, v, mean);
+  bind_out (&fwd, &f, RN_NORM_SAVED_INVSTD, v, invstd);
+  bind_out (&fwd, &f, RN_NORM_RUNNING_MEAN, v, running_mean);
+  bind_out (&fwd, &f, RN_NORM_RUNNING_VAR, v, running_var);
   run_call (ref, &fwd, &f);
   ASSERT_CLOSE (dst, golden_norm_dst, PER_CHANNEL);
   ASSERT_CLOSE (running_mean, golden_norm_running_mean, PER_CHANNEL);
   ASSERT_CLOSE (running_var, golden_norm_running_var, PER_CHANNEL);
 
-  set_in (&bwd, &b, RN_NORM_BWD_SRC, d, src);
-  set_in (&bwd, &b, RN_NORM_BWD_DIFF_DST, d, diff_dst);
-  set_in (&bwd, &b, RN_NORM_BWD_GAMMA, v, gamma);
-  set_in (&bwd, &b, RN_NORM_BWD_MEAN, v, mean);
-  set_in (&bwd, &b, RN_NORM_BWD_VAR, v, invstd);
-  set_out (&bwd, &b, RN_NORM_BWD_DIFF_SRC, d, diff_src);
-  set_out (&bwd, &b, RN_NORM_BWD_DIFF_GAMMA, v, diff_gamma);
-  set_out (&bwd, &b, RN_NORM_BWD_DIFF_BETA, v, diff_beta);
+  bind_in (&bwd, &b, RN_NORM_BWD_SRC, d, src);
+  bind_in (&bwd, &b, RN_NORM_BWD_DIFF_DST, d, diff_dst);
+  bind_in (&bwd, &b, RN_NORM_BWD_GAMMA, v, gamma);
+  bind_in (&bwd, &b, RN_NORM_BWD_MEAN, v, mean);
+  bind_in (&bwd, &b, RN_NORM_BWD_VAR, v, invstd);
+  bind_out (&bwd, &b, RN_NORM_BWD_DIFF_SRC, d, diff_src);
+  bind_out (&bwd, &b, RN_NORM_BWD_DIFF_GAMMA, v, diff_gamma);
+  bind_out (&bwd, &b, RN_NORM_BWD_DIFF_BETA, v, diff_beta);
   run_call (ref, &bwd, &b);
   ASSERT_CLOSE (diff_src, golden_norm_diff_src, PER_CHANNEL);
   ASSERT_CLOSE (diff_gamma, golden_norm_diff_gamma, PER_CHANNEL);
@@ -385,23 +383,23 @@ test_conv (void)
   fill (weights, 20, 1, WEIGHTS);
   fill (bias, 20, 2, 6);
   fill (diff_dst, 20, 3, DST);
-  set_in (&fwd, &f, RN_CONV_SRC, sd, src);
-  set_in (&fwd, &f, RN_CONV_WEIGHTS, wd, weights);
-  set_in (&fwd, &f, RN_CONV_BIAS, v, bias);
-  set_out (&fwd, &f, RN_CONV_DST, dd, dst);
+  bind_in (&fwd, &f, RN_CONV_SRC, sd, src);
+  bind_in (&fwd, &f, RN_CONV_WEIGHTS, wd, weights);
+  bind_in (&fwd, &f, RN_CONV_BIAS, v, bias);
+  bind_out (&fwd, &f, RN_CONV_DST, dd, dst);
   run_call (ref, &fwd, &f);
   ASSERT_CLOSE (dst, golden_conv_dst, 2 * 3 * 2);
 
-  set_in (&data, &d, RN_CONV_BD_DIFF_DST, dd, diff_dst);
-  set_in (&data, &d, RN_CONV_BD_WEIGHTS, wd, weights);
-  set_out (&data, &d, RN_CONV_BD_DIFF_SRC, sd, diff_src);
+  bind_in (&data, &d, RN_CONV_BD_DIFF_DST, dd, diff_dst);
+  bind_in (&data, &d, RN_CONV_BD_WEIGHTS, wd, weights);
+  bind_out (&data, &d, RN_CONV_BD_DIFF_SRC, sd, diff_src);
   run_call (ref, &data, &d);
   ASSERT_CLOSE (diff_src, golden_conv_diff_src, 3 * 3 * 2);
 
-  set_in (&grad, &w, RN_CONV_BW_SRC, sd, src);
-  set_in (&grad, &w, RN_CONV_BW_DIFF_DST, dd, diff_dst);
-  set_out (&grad, &w, RN_CONV_BW_DIFF_WEIGHTS, wd, diff_weights);
-  set_out (&grad, &w, RN_CONV_BW_DIFF_BIAS, v, diff_bias);
+  bind_in (&grad, &w, RN_CONV_BW_SRC, sd, src);
+  bind_in (&grad, &w, RN_CONV_BW_DIFF_DST, dd, diff_dst);
+  bind_out (&grad, &w, RN_CONV_BW_DIFF_WEIGHTS, wd, diff_weights);
+  bind_out (&grad, &w, RN_CONV_BW_DIFF_BIAS, v, diff_bias);
   run_call (ref, &grad, &w);
   ASSERT_CLOSE (diff_weights, golden_conv_diff_weights, 2 * 4 * 4);
   ASSERT_CLOSE (diff_bias, golden_conv_diff_bias, 2 * 4 * 4);
@@ -419,8 +417,8 @@ test_pool (void)
   Buffers b = { .call = &call };
 
   fill (src, 30, 0, G_N_ELEMENTS (src));
-  set_in (&call, &b, 0, sd, src);
-  set_out (&call, &b, 0, dd, dst);
+  bind_in (&call, &b, 0, sd, src);
+  bind_out (&call, &b, 0, dd, dst);
   run_call (ref, &call, &b);
   ASSERT_CLOSE (dst, golden_max_pool, 0);
   call.op = RN_OP_AVG_POOL_FWD;
@@ -445,13 +443,13 @@ box_loss (float beta, const float *loss_wanted, const float *slope_wanted)
       pred[i % 4 * 3 + i / 4] = values[i]; /* value i is coordinate i % 4 of anchor i / 4 */
       positives[i / 4].target[i % 4] = value_at (40, 1, i);
     }
-  set_in (&call, &b, RN_BOX_PRED, d, pred);
-  set_in (&call, &b, RN_BOX_POSITIVES, rn_desc_vector (RN_U8, sizeof positives), positives);
-  set_in (&call, &b, RN_BOX_COUNT, rn_desc_vector (RN_I64, 1), &count);
-  set_in (&call, &b, RN_BOX_AVG, scalar, &one);
-  set_in (&call, &b, RN_BOX_GRAD_SCALE, scalar, &one);
-  set_out (&call, &b, RN_LOSS_VALUE, scalar, &loss);
-  set_out (&call, &b, RN_LOSS_DIFF, d, planar);
+  bind_in (&call, &b, RN_BOX_PRED, d, pred);
+  bind_in (&call, &b, RN_BOX_POSITIVES, rn_desc_vector (RN_U8, sizeof positives), positives);
+  bind_in (&call, &b, RN_BOX_COUNT, rn_desc_vector (RN_I64, 1), &count);
+  bind_in (&call, &b, RN_BOX_AVG, scalar, &one);
+  bind_in (&call, &b, RN_BOX_GRAD_SCALE, scalar, &one);
+  bind_out (&call, &b, RN_LOSS_VALUE, scalar, &loss);
+  bind_out (&call, &b, RN_LOSS_DIFF, d, planar);
   run_call (ref, &call, &b);
   for (int i = 0; i < 12; i++)
     diff[i] = planar[i % 4 * 3 + i / 4];
