@@ -96,10 +96,9 @@ rn_cuda_conv_add_weights (RnCudaConvWorkspace *w, const RnTensorDesc *weights, R
 static inline void
 rn_cuda_conv_add_sums (RnCudaConvWorkspace *w, const RnTensorDesc *d, int nhwc)
 {
-  const RnCudaNormParts p = rn_cuda_norm_parts (d->dims[0], d->dims[2] * d->dims[3], nhwc);
-
   w->sums = rn_cuda_part (w, d->dims[1], sizeof (float));
-  w->partials = rn_cuda_part (w, p.parts * d->dims[1], sizeof (float));
+  w->partials = rn_cuda_part (
+      w, 1, rn_cuda_channel_sums_workspace (d->dims[0], d->dims[1], d->dims[2] * d->dims[3], nhwc));
 }
 
 /* @nhwc: the layout of the activations. */

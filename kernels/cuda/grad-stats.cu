@@ -16,7 +16,7 @@ namespace
 /* Bits of infinity. Without the sign, bits are in the order of absolute values, and those of NaN are last. */
 #define INFINITE_BITS 0x7f800000u
 
-/* The sum over what @part_length says of body (|g|), per thread. */
+/* What this thread adds up of body (|g|) over the @length elements of a part. */
 template <int V, typename Body>
 __device__ inline double
 sum_part (const float *grad, int length, Body body)

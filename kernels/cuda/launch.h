@@ -1,8 +1,7 @@
 /*
  * launch.h: launchers of our kernels, for C. Each queues one kernel (or a few) on a stream and returns what
  * the launch said; none allocates or waits. Types of floats are given as RnDType; pointers are of the device.
- * Scratch is the caller's: a function *_workspace () beside the launcher says how many bytes, and is a
- * function of the problem alone.
+ * Scratch is the caller's: a function *_workspace () of workspace.h says how many bytes.
  */
 #ifndef KERNELS_CUDA_LAUNCH_H
 #define KERNELS_CUDA_LAUNCH_H
@@ -23,8 +22,6 @@ extern "C"
     int n, c, h, w;
     int nhwc;
   } RnCudaMap;
-
-  /* Groups of launchers, a header each. */
 
 #ifdef __cplusplus
 }

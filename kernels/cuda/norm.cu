@@ -593,7 +593,7 @@ launch_bwd (const RnCudaMap *map, const RnCudaNormBwd *norm, const T *src, const
   return error;
 }
 
-/* Whether rows can be walked in packs of @width elements of @size bytes. */
+/* Whether rows can be walked in packs of @width elements, 16 bytes. */
 bool
 has_packs (const RnCudaMap *map, int width, const void *a, const void *b, const void *c)
 {

@@ -289,10 +289,3 @@ rn_cuda_launch_channel_sums (const RnCudaMap *map, RnDType t, const void *x, flo
   return RN_LAUNCH (sum_parts, rn_n_blocks (map->c, RN_BLOCK), RN_BLOCK, 0, stream, map->c, p.parts, partials,
                     sums, diff);
 }
-
-size_t
-rn_cuda_channel_sums_workspace (const RnCudaMap *map)
-{
-  const RnCudaNormParts p = rn_cuda_norm_parts (map->n, (int64_t) map->h * map->w, map->nhwc);
-  return (size_t) (p.parts * map->c) * sizeof (float);
-}

@@ -72,6 +72,15 @@ rn_cuda_norm_workspace (int64_t n, int64_t c, int64_t cells, int nhwc, int reduc
   return (size_t) (c * (2 * parts + 4)) * sizeof (float);
 }
 
+/* ---- sums over channels ---- */
+
+/* A float per part, those of a batch norm, and channel. */
+static inline size_t
+rn_cuda_channel_sums_workspace (int64_t n, int64_t c, int64_t cells, int nhwc)
+{
+  return (size_t) (rn_cuda_norm_parts (n, cells, nhwc).parts * c) * sizeof (float);
+}
+
 /* ---- losses ---- */
 
 /* Logits, or anchors with their four deltas, that one block takes; it leaves a float. */

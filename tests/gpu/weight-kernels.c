@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/device-cuda.h"
 #include "kernels/cuda/launch-weights.h"
+#include "kernels/cuda/workspace.h"
 #include "kernels/half.h"
 #include "tests/kernels/harness.h"
 
@@ -285,7 +286,8 @@ check_sums (RnDevice *device, const RnCudaMap *map, RnDType t, gsize shift, gboo
       sums[c] = NAN;
       diff[c] = (float) c;
     }
-  const gsize workspace_bytes = rn_cuda_channel_sums_workspace (map);
+  const gsize workspace_bytes =
+      rn_cuda_channel_sums_workspace (map->n, map->c, (int64_t) map->h * map->w, map->nhwc);
   g_autofree guint8 *scratch = g_malloc (workspace_bytes);
   memset (scratch, 0xff, workspace_bytes);
   guint8 *x_there = upload (device, x, bytes + shift);
