@@ -11,15 +11,6 @@
 #undef blockDim
 #undef gridDim
 
-#ifdef __SANITIZE_ADDRESS__
-  #include <sanitizer/asan_interface.h>
-  #define POISON(address, bytes) __asan_poison_memory_region (address, bytes)
-  #define UNPOISON(address, bytes) __asan_unpoison_memory_region (address, bytes)
-#else
-  #define POISON(address, bytes) ((void) (address), (void) (bytes))
-  #define UNPOISON(address, bytes) ((void) (address), (void) (bytes))
-#endif
-
 namespace sim
 {
 /* Of every device: what a block has. */

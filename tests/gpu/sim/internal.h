@@ -5,6 +5,21 @@
 #include <glib.h>
 #include "tests/gpu/sim/sim.h"
 
+#if defined(__has_feature) && !defined(__SANITIZE_ADDRESS__)
+  #if __has_feature(address_sanitizer)
+    #define __SANITIZE_ADDRESS__ 1
+  #endif
+#endif
+/* What instrumented code may not touch, to the byte. */
+#ifdef __SANITIZE_ADDRESS__
+  #include <sanitizer/asan_interface.h>
+  #define POISON(address, bytes) __asan_poison_memory_region (address, bytes)
+  #define UNPOISON(address, bytes) __asan_unpoison_memory_region (address, bytes)
+#else
+  #define POISON(address, bytes) ((void) (address), (void) (bytes))
+  #define UNPOISON(address, bytes) ((void) (address), (void) (bytes))
+#endif
+
 G_BEGIN_DECLS
 
 /* ---- config.c ---- */

@@ -1,4 +1,5 @@
-/* math-sim.h: functions that CUDA has in its kernels and not on the host. Included by kernel-sim.h. */
+/* math-sim.h: functions that CUDA has in its kernels and not on the host: those that kernels and their tests
+ * call. Included by kernel-sim.h. */
 #ifndef TESTS_GPU_SIM_MATH_SIM_H
 #define TESTS_GPU_SIM_MATH_SIM_H
 
@@ -51,18 +52,12 @@ SIM_FUNCTION (int, __float_as_int, (float x), sim_bits<int> (x))
 SIM_FUNCTION (unsigned, __float_as_uint, (float x), sim_bits<unsigned> (x))
 SIM_FUNCTION (float, __int_as_float, (int x), sim_bits<float> (x))
 SIM_FUNCTION (float, __uint_as_float, (unsigned x), sim_bits<float> (x))
-SIM_FUNCTION (long long, __double_as_longlong, (double x), sim_bits<long long> (x))
-SIM_FUNCTION (double, __longlong_as_double, (long long x), sim_bits<double> (x))
 SIM_FUNCTION (int, __popc, (unsigned x), __builtin_popcount (x))
-SIM_FUNCTION (int, __popcll, (unsigned long long x), __builtin_popcountll (x))
 SIM_FUNCTION (int, __clz, (int x), x != 0 ? __builtin_clz ((unsigned) x) : 32)
 SIM_FUNCTION (int, __clzll, (long long x), x != 0 ? __builtin_clzll ((unsigned long long) x) : 64)
 SIM_FUNCTION (int, __ffs, (int x), __builtin_ffs (x))
-SIM_FUNCTION (int, __ffsll, (long long x), __builtin_ffsll (x))
 SIM_FUNCTION (unsigned, __umulhi, (unsigned a, unsigned b), (unsigned) ((uint64_t) a *b >> 32))
 SIM_FUNCTION (int, __mulhi, (int a, int b), (int) ((int64_t) a *b >> 32))
-SIM_FUNCTION (unsigned long long, __umul64hi, (unsigned long long a, unsigned long long b),
-              (unsigned long long) ((unsigned __int128) a *b >> 64))
 
 static inline unsigned
 __brev (unsigned x)
@@ -73,13 +68,6 @@ __brev (unsigned x)
   return result;
 }
 
-template <typename T>
-static inline T
-__ldg (const T *address)
-{
-  return *address;
-}
-
 /* One operation, one rounding to nearest: -ffp-contract=off keeps them apart. */
 SIM_FUNCTION (float, __fadd_rn, (float a, float b), a + b)
 SIM_FUNCTION (float, __fsub_rn, (float a, float b), a - b)
@@ -88,17 +76,11 @@ SIM_FUNCTION (float, __fdiv_rn, (float a, float b), a / b)
 SIM_FUNCTION (float, __frcp_rn, (float x), 1 / x)
 SIM_FUNCTION (float, __fsqrt_rn, (float x), sqrtf (x))
 SIM_FUNCTION (float, __fmaf_rn, (float a, float b, float c), fmaf (a, b, c))
-SIM_FUNCTION (double, __dadd_rn, (double a, double b), a + b)
 SIM_FUNCTION (double, __dsub_rn, (double a, double b), a - b)
 SIM_FUNCTION (double, __dmul_rn, (double a, double b), a *b)
-SIM_FUNCTION (double, __ddiv_rn, (double a, double b), a / b)
-SIM_FUNCTION (double, __drcp_rn, (double x), 1 / x)
-SIM_FUNCTION (double, __dsqrt_rn, (double x), sqrt (x))
-SIM_FUNCTION (double, __fma_rn, (double a, double b, double c), fma (a, b, c))
 
-/* The device's have an error of 2 units in the last place, these of one. */
+/* The device's has an error of 2 units in the last place, this of one. */
 SIM_FUNCTION (float, rsqrtf, (float x), (float) (1 / sqrt ((double) x)))
-SIM_FUNCTION (double, rsqrt, (double x), 1 / sqrt (x))
 
 /* Numbers to integers: nearest even (rn), to zero (rz), down (rd), up (ru); what does not fit becomes the
  * nearest that does, a NaN 0. */
@@ -118,13 +100,7 @@ SIM_FUNCTION (int, __float2int_rn, (float x), sim_to_int (rint (x)))
 SIM_FUNCTION (int, __float2int_rz, (float x), sim_to_int (trunc (x)))
 SIM_FUNCTION (int, __float2int_rd, (float x), sim_to_int (floor (x)))
 SIM_FUNCTION (int, __float2int_ru, (float x), sim_to_int (ceil (x)))
-SIM_FUNCTION (unsigned, __float2uint_rn, (float x), sim_to_uint (rint (x)))
 SIM_FUNCTION (unsigned, __float2uint_rz, (float x), sim_to_uint (trunc (x)))
-SIM_FUNCTION (float, __int2float_rn, (int x), (float) x)
-SIM_FUNCTION (float, __uint2float_rn, (unsigned x), (float) x)
-SIM_FUNCTION (float, __ll2float_rn, (long long x), (float) x)
-SIM_FUNCTION (double, __int2double_rn, (int x), x)
-SIM_FUNCTION (float, __double2float_rn, (double x), (float) x)
 SIM_FUNCTION (float, __saturatef, (float x), x > 0 ? (x < 1 ? x : 1) : 0)
 
 #undef SIM_FUNCTION

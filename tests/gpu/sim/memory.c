@@ -16,20 +16,6 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#if defined(__has_feature) && !defined(__SANITIZE_ADDRESS__)
-  #if __has_feature(address_sanitizer)
-    #define __SANITIZE_ADDRESS__ 1
-  #endif
-#endif
-#ifdef __SANITIZE_ADDRESS__
-  #include <sanitizer/asan_interface.h>
-  #define POISON(address, bytes) __asan_poison_memory_region (address, bytes)
-  #define UNPOISON(address, bytes) __asan_unpoison_memory_region (address, bytes)
-#else
-  #define POISON(address, bytes) ((void) (address), (void) (bytes))
-  #define UNPOISON(address, bytes) ((void) (address), (void) (bytes))
-#endif
-
 #define RESERVED_BYTES ((gsize) 1 << 40)
 #define ALIGNMENT 256   /* of cudaMalloc */
 #define NAN_BYTE 0xff   /* NaN in every type of floats, -1 in integers */

@@ -18,7 +18,7 @@ extern "C"
 {
 #endif
 
-  /* ---- the runtime, for the other parts (runtime.c, streams.c, memory.c) ---- */
+  /* ---- the runtime, for the other parts (config.c, memory.c, runtime.c, streams.c) ---- */
 
   /* A range that a piece of queued work reads or writes. */
   typedef struct
@@ -64,7 +64,7 @@ extern "C"
   /* Reports a violation: prints it; the test fails unless it expects one (sim_expect_fault). */
   void sim_fault (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
 
-  /* ---- kernels (fibers.cc), for kernel.cuh ---- */
+  /* ---- kernels (fibers.cc), for kernel-sim.h ---- */
 
   typedef struct
   {
