@@ -64,6 +64,7 @@ case_clear (Case *c)
     OK (cudaFree (c->memory[i]));
   OK (cudaStreamDestroy (c->stream));
 }
+
 RnConvLibrary *
 library_new (const Case *c, gboolean deterministic, const char *run, const char *cache)
 {

@@ -117,17 +117,24 @@ build_profile (const char *json)
   return d;
 }
 
+void
+build_set_tensor (Descriptor d, int64_t id, cudnnDataType_t type, int n_dims, const int64_t *dims,
+                  int n_strides, const int64_t *strides, int64_t alignment)
+{
+  build_set_int64 (d, CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
+  build_set_enum (d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
+  build_set (d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, n_dims, dims);
+  build_set (d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, n_strides, strides);
+  build_set_int64 (d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, alignment);
+}
+
 Descriptor
 build_tensor_of (int64_t id, cudnnDataType_t type, int n_dims, const int64_t *dims, int n_strides,
                  const int64_t *strides, int64_t alignment, gboolean is_virtual)
 {
   Descriptor d = build_new (CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   bool flag = is_virtual;
-  build_set_int64 (d, CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
-  build_set_enum (d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
-  build_set (d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, n_dims, dims);
-  build_set (d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, n_strides, strides);
-  build_set_int64 (d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, alignment);
+  build_set_tensor (d, id, type, n_dims, dims, n_strides, strides, alignment);
   if (is_virtual)
     build_set (d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &flag);
   build_finalize (d);

@@ -49,6 +49,9 @@ typedef struct
 Descriptor build_tensor (const TensorInfo *info);
 Descriptor build_tensor_of (int64_t id, cudnnDataType_t type, int n_dims, const int64_t *dims, int n_strides,
                             const int64_t *strides, int64_t alignment, gboolean is_virtual);
+/* All that a tensor needs, of one that is not finalized. */
+void build_set_tensor (Descriptor d, int64_t id, cudnnDataType_t type, int n_dims, const int64_t *dims,
+                       int n_strides, const int64_t *strides, int64_t alignment);
 
 typedef struct
 {

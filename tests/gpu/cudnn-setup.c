@@ -327,3 +327,9 @@ setup_execute (Setup *s, int64_t engine, int nth)
   g_assert_nonnull (config);
   return setup_execute_plan (s, build_plan (config));
 }
+
+void
+assert_same (const float *a, const float *b, int64_t n, gboolean same)
+{
+  g_assert_cmpint (memcmp (a, b, (gsize) n * sizeof (float)) == 0, ==, same);
+}

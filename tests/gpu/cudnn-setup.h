@@ -76,6 +76,9 @@ Descriptor setup_config (const Setup *s, int64_t engine, int nth);
 float *setup_execute_plan (Setup *s, Descriptor plan);
 float *setup_execute (Setup *s, int64_t engine, int nth);
 
+/* The bits of @n values are the same, or, without @same, those of some differ. */
+void assert_same (const float *a, const float *b, int64_t n, gboolean same);
+
 G_END_DECLS
 
 #endif

@@ -112,11 +112,7 @@ test_copies (void)
   Descriptor op = build_convolution (BUILD_FORWARD, late, w, y, window, 1, 0);
   const int64_t dims[] = { 2, 8, 10, 12 }, strides[] = { 960, 1, 96, 8 };
   g_assert_cmpint (build_status, ==, 2000);
-  build_set_int64 (late, A (TENSOR_UNIQUE_ID), 1);
-  build_set_enum (late, A (TENSOR_DATA_TYPE), T (DATA_TYPE), HALF);
-  build_set (late, A (TENSOR_DIMENSIONS), T (INT64), 4, dims);
-  build_set (late, A (TENSOR_STRIDES), T (INT64), 4, strides);
-  build_set_int64 (late, A (TENSOR_BYTE_ALIGNMENT), 16);
+  build_set_tensor (late, 1, HALF, 4, dims, 4, strides, 16);
   g_assert_cmpint (build_finalize (late), ==, 0);
   g_assert_cmpint (build_finalize (op), ==, 2000);
   g_assert_cmpint (build_set_descriptor (op, FWD (X), late), ==, 0);
@@ -124,11 +120,7 @@ test_copies (void)
 
   build_status = CUDNN_STATUS_SUCCESS;
   g_assert_cmpint (cudnnBackendCreateDescriptor (B (TENSOR), &gone), ==, 0);
-  build_set_int64 (gone, A (TENSOR_UNIQUE_ID), 1);
-  build_set_enum (gone, A (TENSOR_DATA_TYPE), T (DATA_TYPE), HALF);
-  build_set (gone, A (TENSOR_DIMENSIONS), T (INT64), 4, dims);
-  build_set (gone, A (TENSOR_STRIDES), T (INT64), 4, strides);
-  build_set_int64 (gone, A (TENSOR_BYTE_ALIGNMENT), 16);
+  build_set_tensor (gone, 1, HALF, 4, dims, 4, strides, 16);
   g_assert_cmpint (build_finalize (gone), ==, 0);
   op = build_new (B (OPERATION_CONVOLUTION_FORWARD));
   build_set_descriptor (op, FWD (X), gone);

@@ -143,12 +143,6 @@ test_numbers (gconstpointer data)
       }
 }
 
-static void
-assert_same (const float *a, const float *b, int64_t n, gboolean same)
-{
-  g_assert_cmpint (memcmp (a, b, (gsize) n * sizeof (float)) == 0, ==, same);
-}
-
 /* What sets the engines apart, on sums of 144 terms and more. */
 static void
 test_engines (gconstpointer data)

@@ -10,12 +10,6 @@
 
 /* ---- engines ---- */
 
-static void
-assert_same (const float *a, const float *b, int64_t n, gboolean same)
-{
-  g_assert_cmpint (memcmp (a, b, (gsize) n * sizeof (float)) == 0, ==, same);
-}
-
 #define NOTE(name) (1u << CUDNN_NUMERICAL_NOTE_##name)
 
 /* What a filter has to drop comes first, and no filter can tell the last from good ones. */
