@@ -113,7 +113,7 @@ typedef struct
                     void *const *out, void *workspace, gsize workspace_bytes);
   /* (optional) The kernels of a plan have measured; what they chose is kept for a run that goes on. */
   RnStatus (*keep_choices) (RnDevice *device);
-  /* (optional) That op has been queued: in a mode for finding faults, waits for it. */
+  /* (optional) The op of begin_op has been queued: in a mode for finding faults, waits for it. */
   RnStatus (*end_op) (RnDevice *device);
   /* (optional) What the last failure was, in words, or NULL. Lent. */
   const char *(*fault) (RnDevice *device);

@@ -266,8 +266,7 @@ rn_cmd_bench (int argc, char **argv)
       NULL },
     { "against", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.against,
       "No table: the file as it is and with this line, step by step in turn in one process; may stand "
-      "several "
-      "times",
+      "several times",
       "KEY=VALUE" },
     { "check", 0, 0, G_OPTION_ARG_NONE, &own.check,
       "Compare every byte that an op writes with the plan; slow", NULL },

@@ -217,8 +217,7 @@ rn_cmd_plan (int argc, char **argv)
       "SIZE" },
     { "device-profile", 0, 0, G_OPTION_ARG_STRING, &plan.profile_name,
       "A CUDA device that need not be there, such as t4 or h200, or a file that describes one: workspaces "
-      "are "
-      "those of cuDNN's engines for it",
+      "are those of cuDNN's engines for it",
       "NAME" },
     { "json", 0, 0, G_OPTION_ARG_NONE, &plan.json, "Print JSON", NULL },
     { "png", 0, 0, G_OPTION_ARG_FILENAME, &plan.png, "Draw the bytes that are alive over the ops of the step",

@@ -304,13 +304,15 @@ default_work_dir (const char *config_path)
   return g_build_filename ("work_dirs", base, NULL);
 }
 
-gboolean
-rn_cli_set_device (RnNode *root, const char *name, const char *option, GError **error)
+/* What --device says: into `device:`, or into its type where that is a map. */
+static gboolean
+set_device (RnNode *root, const char *name, GError **error)
 {
   const RnNode *device = rn_node_get (root, "device");
   gboolean is_map = device != NULL && rn_node_kind (device) == RN_NODE_MAP;
 
-  return rn_config_set (root, is_map ? "device.type" : "device", rn_node_new_string (name, option), error);
+  return rn_config_set (root, is_map ? "device.type" : "device", rn_node_new_string (name, "--device"),
+                        error);
 }
 
 RnNode *
@@ -325,7 +327,7 @@ rn_options_load (const RnOptions *options, GError **error)
   if (options->work_dir != NULL
       && !rn_config_set (root, "work_dir", rn_node_new_string (options->work_dir, "--work-dir"), error))
     return NULL;
-  if (options->device != NULL && !rn_cli_set_device (root, options->device, "--device", error))
+  if (options->device != NULL && !set_device (root, options->device, error))
     return NULL;
   if (options->threads != 0
       && !rn_config_set (root, "threads", rn_node_new_int (options->threads, "--threads"), error))

@@ -66,9 +66,6 @@ RnNode *rn_options_load (const RnOptions *options, GError **error);
 /* The same with memory.budget set to @budget, if it is not NULL: what --budget says. */
 RnNode *rn_options_load_with_budget (const RnOptions *options, const char *budget, GError **error);
 
-/* Puts @name into `device:`, or into its type where that is a map. @option: what it comes from. */
-gboolean rn_cli_set_device (RnNode *root, const char *name, const char *option, GError **error);
-
 /* For commands that need no weights: says why training would stop for want of them. */
 void rn_cli_note_weights (const RnNode *root);
 
