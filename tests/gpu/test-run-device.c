@@ -271,13 +271,19 @@ test_deterministic (Fixture *f, gconstpointer data)
 
 /* ---- what the device has not ---- */
 
-static RnTraining *
-try_training (const Run *run, const char *dir, GError **error)
+static RnJob *
+try_job (const Run *run, const char *dir, GError **error)
 {
   g_autoptr (GPtrArray) changes = changes_of (run);
 
   sim_reset (&run->sim);
-  RnJob *job = small_detector_job (training_data (), dir, (const char *const *) changes->pdata, error);
+  return small_detector_job (training_data (), dir, (const char *const *) changes->pdata, error);
+}
+
+static RnTraining *
+try_training (const Run *run, const char *dir, GError **error)
+{
+  RnJob *job = try_job (run, dir, error);
   return job != NULL ? rn_training_new (job, NULL, TRUE, error) : NULL;
 }
 
@@ -333,14 +339,10 @@ test_tf32_hints (Fixture *f, gconstpointer data)
     {
       Run run = run_with (*cases[i].sim, cases[i].device);
       g_autoptr (GError) error = NULL;
-      g_autoptr (GPtrArray) changes = NULL;
       run.more[2] = cases[i].more;
       run.n_iters = 1;
-      changes = changes_of (&run);
       g_string_truncate (messages, 0);
-      sim_reset (&run.sim);
-      RnJob *job =
-          small_detector_job (training_data (), f->dir, (const char *const *) changes->pdata, &error);
+      RnJob *job = try_job (&run, f->dir, &error);
       g_assert_no_error (error);
       rn_job_free (job);
       g_assert_cmpuint (count_messages (hint), ==, cases[i].n_hints);
@@ -358,6 +360,15 @@ bytes_of (const Run *run, const char *dir)
 
   g_assert_no_error (error);
   return rn_programs_memory (training->job->programs).total_bytes;
+}
+
+/* It did not fit, and the error has lines to paste. */
+static void
+assert_advice (const GError *error)
+{
+  assert_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY, "--set ");
+  g_assert_cmpint (rn_error_exit_code (error), ==, 3);
+  g_assert_cmpuint (sim_n_live (), ==, 0);
 }
 
 /* What is free on the device counts, and what is free on the host does not. */
@@ -379,23 +390,19 @@ test_memory (Fixture *f, gconstpointer data)
   run.sim.memory_bytes = bytes - 1;
   g_assert_null (try_training (&run, f->dir, &error));
   g_unsetenv ("RN_FREE_MEMORY");
-  assert_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY, " are available; ");
-  g_assert_cmpint (rn_error_exit_code (error), ==, 3);
-  g_assert_nonnull (strstr (error->message, "--set ")); /* to paste */
-  g_assert_cmpuint (sim_n_live (), ==, 0);
+  assert_advice (error);
+  g_assert_nonnull (strstr (error->message, " are available; "));
 }
 
 /* One image on @run's device: bytes that are planned, or 0 with an error. */
 static gsize
 try_inference (const Run *run, const char *dir, GError **error)
 {
-  g_autoptr (GPtrArray) changes = changes_of (run), paths = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (GPtrArray) paths = g_ptr_array_new_with_free_func (g_free);
   g_autofree char *weights = g_build_filename (dir, "iter_1.safetensors", NULL);
 
   g_ptr_array_add (paths, g_build_filename (training_data (), "JPEGImages", "000001.jpg", NULL));
-  sim_reset (&run->sim);
-  g_autoptr (RnJob) job =
-      small_detector_job (training_data (), dir, (const char *const *) changes->pdata, error);
+  g_autoptr (RnJob) job = try_job (run, dir, error);
   g_assert_nonnull (job);
   g_autoptr (RnInfer) infer = rn_infer_new (job, weights, FALSE, paths, error);
   return infer != NULL ? rn_programs_memory (job->programs).total_bytes : 0;
@@ -445,11 +452,7 @@ test_budget (Fixture *f, gconstpointer data)
   run.sim.memory_bytes = 64 << 10;
   g_assert_null (try_training (&run, f->dir, &error));
   g_unsetenv ("RN_FREE_MEMORY");
-  g_assert_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY);
-  g_assert_cmpint (rn_error_exit_code (error), ==, 3);
-  g_assert_null (strchr (error->message, '\n'));
-  g_assert_nonnull (strstr (error->message, "--set "));
-  g_assert_cmpuint (sim_n_live (), ==, 0);
+  assert_advice (error);
 }
 
 #define ADD(name, function) g_test_add (name, Fixture, NULL, set_up, function, tear_down)
