@@ -111,13 +111,15 @@ static char first_fault[1024];
 static const SimModel *
 find_model (const char *key)
 {
+  g_autoptr (GString) known = g_string_new (NULL);
+
   for (guint i = 0; i < G_N_ELEMENTS (models); i++)
-    if (strcmp (models[i].key, key) == 0)
-      return &models[i];
-  g_error ("simulated CUDA device: there is no model \"%s\"; RN_SIM_DEVICE knows gtx1080, v100, gtx1660, t4, "
-           "a100, "
-           "rtx3060, rtx4090, h200, b200, rtx5090",
-           key);
+    {
+      if (strcmp (models[i].key, key) == 0)
+        return &models[i];
+      g_string_append_printf (known, "%s%s", i > 0 ? ", " : "", models[i].key);
+    }
+  g_error ("simulated CUDA device: there is no model \"%s\"; RN_SIM_DEVICE knows %s", key, known->str);
 }
 
 static guint64
@@ -310,21 +312,14 @@ sim_has_failed (void)
   return has_failed;
 }
 
-static bool
-is_one_of (const char *name, const char *const *names)
-{
-  return g_strv_contains (names, name);
-}
-
 /* What stands in the way of @entry_point from the beginning. */
 static cudaError_t
 startup_error (const char *entry_point)
 {
   static const char *const no_driver[] = { "cudaDriverGetVersion", "cudaRuntimeGetVersion", "cudnnGetVersion",
                                            NULL };
-  static const char *const no_context[] = { "cudaGetDeviceCount", "cudaGetDevice", "cudaGetDeviceProperties",
-                                            NULL };
-  if (is_one_of (entry_point, no_driver))
+  static const char *const no_context[] = { "cudaGetDeviceCount", "cudaGetDeviceProperties", NULL };
+  if (g_strv_contains (no_driver, entry_point))
     return cudaSuccess;
   /* Any driver of the same major number runs a program of a newer minor one. */
   if (config.driver_version / 1000 < CUDART_VERSION / 1000)
@@ -332,7 +327,7 @@ startup_error (const char *entry_point)
   switch (config.startup_error)
     {
     case cudaErrorDevicesUnavailable: /* only a context needs the device to itself */
-      return is_one_of (entry_point, no_context) ? cudaSuccess : config.startup_error;
+      return g_strv_contains (no_context, entry_point) ? cudaSuccess : config.startup_error;
     case cudaErrorNoKernelImageForDevice: /* see sim_enqueue */
       return cudaSuccess;
     case cudaSuccess:

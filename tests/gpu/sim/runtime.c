@@ -3,8 +3,6 @@
 #include "tests/gpu/sim/internal.h"
 #include <string.h>
 
-static int device; /* the current one */
-
 /* ---- versions and devices ---- */
 
 cudaError_t
@@ -51,20 +49,7 @@ cudaSetDevice (int ordinal)
   cudaError_t error = sim_call ("cudaSetDevice");
   if (error != cudaSuccess)
     return error;
-  if (!is_device (ordinal))
-    return sim_return (cudaErrorInvalidDevice);
-  device = ordinal;
-  return cudaSuccess;
-}
-
-cudaError_t
-cudaGetDevice (int *ordinal)
-{
-  SIM_LOCK ();
-  cudaError_t error = sim_call ("cudaGetDevice");
-  if (error == cudaSuccess)
-    *ordinal = device;
-  return error;
+  return is_device (ordinal) ? cudaSuccess : sim_return (cudaErrorInvalidDevice);
 }
 
 /* In toolkits before 13 the name is a macro, for the function of this struct. */
@@ -186,34 +171,13 @@ cudaFreeHost (void *memory)
   return release (memory, true, "cudaFreeHost");
 }
 
-cudaError_t
-cudaPointerGetAttributes (struct cudaPointerAttributes *attributes, const void *pointer)
-{
-  SIM_LOCK ();
-  cudaError_t error = sim_call ("cudaPointerGetAttributes");
-  if (error != cudaSuccess)
-    return error;
-  const SimAllocation *a = sim_memory_find (pointer);
-  *attributes = (struct cudaPointerAttributes){ .type = cudaMemoryTypeUnregistered, .device = -1 };
-  if (!a)
-    attributes->hostPointer = (void *) pointer;
-  else
-    {
-      attributes->type = a->is_pinned ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
-      attributes->device = device;
-      attributes->devicePointer = (void *) pointer;
-      attributes->hostPointer = a->is_pinned ? (void *) pointer : NULL;
-    }
-  return cudaSuccess;
-}
-
 /* ---- copies ---- */
 
 typedef struct
 {
   guint8 *to;
   const guint8 *from; /* NULL: fills with value */
-  gsize to_pitch, from_pitch, width, n_rows;
+  gsize bytes;
   int value;
 } Copy;
 
@@ -221,18 +185,10 @@ static void
 copy_run (void *closure)
 {
   const Copy *c = closure;
-  for (gsize row = 0; row < c->n_rows; row++)
-    if (c->from)
-      memcpy (c->to + row * c->to_pitch, c->from + row * c->from_pitch, c->width);
-    else
-      memset (c->to + row * c->to_pitch, c->value, c->width);
-}
-
-/* From the first to the last byte, with what lies between the rows. */
-static gsize
-extent (gsize pitch, gsize width, gsize n_rows)
-{
-  return (n_rows - 1) * pitch + width;
+  if (c->from)
+    memcpy (c->to, c->from, c->bytes);
+  else
+    memset (c->to, c->value, c->bytes);
 }
 
 static const char *const kind_names[] = { "cudaMemcpyHostToHost", "cudaMemcpyHostToDevice",
@@ -265,26 +221,23 @@ queue_copy (const char *entry_point, Copy copy, enum cudaMemcpyKind kind, cudaSt
 {
   if (!sim_streams_check (stream, entry_point))
     return sim_return (cudaErrorInvalidResourceHandle);
-  if (copy.width == 0 || copy.n_rows == 0)
+  if (copy.bytes == 0)
     return cudaSuccess;
-  if ((unsigned) kind >= G_N_ELEMENTS (kind_names) || copy.to_pitch < copy.width
-      || (copy.from && copy.from_pitch < copy.width))
+  if ((unsigned) kind >= G_N_ELEMENTS (kind_names))
     return sim_return (cudaErrorInvalidValue);
-  gsize to_bytes = extent (copy.to_pitch, copy.width, copy.n_rows),
-        from_bytes = extent (copy.from_pitch, copy.width, copy.n_rows);
   bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice,
        from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  if (!check_side (entry_point, "destination", copy.to, to_bytes, to_device, kind)
-      || (copy.from && !check_side (entry_point, "source", copy.from, from_bytes, from_device, kind)))
+  if (!check_side (entry_point, "destination", copy.to, copy.bytes, to_device, kind)
+      || (copy.from && !check_side (entry_point, "source", copy.from, copy.bytes, from_device, kind)))
     return sim_return (cudaErrorInvalidMemcpyDirection);
-  if (copy.from && copy.to < copy.from + from_bytes && copy.from < copy.to + to_bytes)
+  if (copy.from && copy.to < copy.from + copy.bytes && copy.from < copy.to + copy.bytes)
     {
       g_autofree char *where = sim_memory_describe (copy.to);
       sim_fault ("%s: source and destination overlap: %s", entry_point, where);
       return sim_return (cudaErrorInvalidValue);
     }
-  const SimRange ranges[2] = { { .address = copy.to, .bytes = to_bytes, .writes = true },
-                               { .address = copy.from, .bytes = from_bytes } };
+  const SimRange ranges[2] = { { .address = copy.to, .bytes = copy.bytes, .writes = true },
+                               { .address = copy.from, .bytes = copy.bytes } };
   return sim_streams_add (stream, entry_point, ranges, copy.from ? 2 : 1, copy_run,
                           g_memdup2 (&copy, sizeof copy), g_free);
 }
@@ -296,22 +249,7 @@ cudaMemcpyAsync (void *to, const void *from, size_t bytes, enum cudaMemcpyKind k
   cudaError_t error = sim_call ("cudaMemcpyAsync");
   if (error != cudaSuccess)
     return error;
-  Copy copy = { .to = to, .from = from, .to_pitch = bytes, .from_pitch = bytes, .width = bytes, .n_rows = 1 };
-  return queue_copy ("cudaMemcpyAsync", copy, kind, stream);
-}
-
-cudaError_t
-cudaMemcpy2DAsync (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-                   size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-  SIM_LOCK ();
-  cudaError_t error = sim_call ("cudaMemcpy2DAsync");
-  if (error != cudaSuccess)
-    return error;
-  Copy copy = {
-    .to = to, .from = from, .to_pitch = to_pitch, .from_pitch = from_pitch, .width = width, .n_rows = height
-  };
-  return queue_copy ("cudaMemcpy2DAsync", copy, kind, stream);
+  return queue_copy ("cudaMemcpyAsync", (Copy){ .to = to, .from = from, .bytes = bytes }, kind, stream);
 }
 
 cudaError_t
@@ -321,7 +259,7 @@ cudaMemsetAsync (void *memory, int value, size_t bytes, cudaStream_t stream)
   cudaError_t error = sim_call ("cudaMemsetAsync");
   if (error != cudaSuccess)
     return error;
-  Copy fill = { .to = memory, .to_pitch = bytes, .width = bytes, .n_rows = 1, .value = value };
+  Copy fill = { .to = memory, .bytes = bytes, .value = value };
   return queue_copy ("cudaMemsetAsync", fill, cudaMemcpyDeviceToDevice, stream);
 }
 
