@@ -90,13 +90,12 @@ tests_gpu_test_kernels_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
 tests_gpu_test_kernels_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap,sim_check_launch
 tests_gpu_test_kernels_LDADD = $(CUDA_SIM_LIBS)
 VALUE_TESTS = tests/gpu/test-values.c tests/gpu/device-run.h tests/gpu/device-run.c tests/gpu/test-device.h \
-  tests/kernels/compare.h tests/kernels/compare.c tests/kernels/harness.h tests/kernels/harness.c
+  tests/kernels/cases.h tests/kernels/compare.h tests/kernels/compare.c tests/kernels/harness.h tests/kernels/harness.c
 tests_gpu_test_values_SOURCES = $(VALUE_TESTS) tests/gpu/sim-device.c
 tests_gpu_test_values_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
 tests_gpu_test_values_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_half_convs_SOURCES = tests/gpu/test-half-convs.c tests/gpu/device-run.h tests/gpu/device-run.c \
-  tests/kernels/cases.h tests/kernels/cases.c tests/kernels/compare.h tests/kernels/compare.c \
-  tests/kernels/harness.h tests/kernels/harness.c
+  tests/kernels/cases.h tests/kernels/cases.c tests/kernels/harness.h tests/kernels/harness.c
 tests_gpu_test_half_convs_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
 tests_gpu_test_half_convs_LDADD = $(CUDA_SIM_LIBS)
 # Whole trainings.

@@ -9,16 +9,13 @@
 #include "kernels/half.h"
 #include "tests/gpu/device-run.h"
 #include "tests/gpu/test-device.h"
+#include "tests/kernels/cases.h"
 #include "tests/kernels/compare.h"
 
 #include <float.h>
 #include <math.h>
 #include <runner/batch.h>
 #include <string.h>
-
-/* In units of FLT_EPSILON of the largest result, before rounding; see tests/kernels/cases.c. */
-#define FEW_OPERATIONS 16
-#define LOSS_OPERATIONS 64
 
 static const RnDType types[] = { RN_F32, RN_F16, RN_BF16 };
 static RnDevice *ref;
@@ -37,34 +34,6 @@ variant_of (RnOpCall call, RnDType t, gboolean nhwc)
     }
   g_assert_null (rn_op_check (&call));
   return call;
-}
-
-/*
- * Rounding keeps the order: so it moves the ends of an interval of right results to those of another. What is
- * not finite must be the same.
- */
-static void
-compare_values (const RnOpCall *call, int slot, const void *got, const float *want, double operations)
-{
-  const RnTensorDesc *d = &call->out[slot];
-  const int64_t n = rn_desc_elements (d);
-  double most = 0;
-
-  for (int64_t i = 0; i < n; i++)
-    most = isfinite (want[i]) ? fmax (most, fabs ((double) want[i])) : most;
-  for (int64_t i = 0; i < n; i++)
-    {
-      const float value = rn_float_get (d->dtype, got, i);
-      const double bound = operations * FLT_EPSILON * most;
-      float ends[] = { (float) (want[i] - bound), (float) (want[i] + bound) };
-      rn_floats_round (d->dtype, ends, 2);
-      if (isnan (want[i]) ? !isnan (value) : !(value >= ends[0] && value <= ends[1]))
-        {
-          g_autofree char *text = rn_op_describe (call);
-          g_error ("%s: %s[%" G_GINT64_FORMAT "] is %.9g, want %.9g +- %.3g", text,
-                   rn_op_out_name (call->op, slot), i, value, want[i], bound);
-        }
-    }
 }
 
 /* @fill: sets inputs of a call of any type and layout */
@@ -88,7 +57,7 @@ check_on (RnDevice *device, const RnOpCall *call, double operations, void (*fill
     if (RN_HAS_OUT (call, i) && !rn_dtype_is_float (call->out[i].dtype))
       g_assert_true (memcmp (got.out[i], want.out[i], rn_desc_bytes (&call->out[i])) == 0);
     else if (RN_HAS_OUT (call, i))
-      compare_values (call, i, got.out[i], want.out[i], operations);
+      compare_interval (call, i, got.out[i], want.out[i], operations);
   buffers_clear (&got);
   buffers_clear (&want);
 }
@@ -346,7 +315,7 @@ check_stats (RnDevice *device, float *grad, float p)
       run_on_device (device, find_kernel (device, call.op), &call, &on_device,
                      &(RunOptions){ .shift = shift });
       /* Sums are in double: the last bit of the norm may differ where its root or power is rounded. */
-      compare_values (&call, 0, got, want, isfinite (want[RN_STATS_NORM]) ? 1 : 0);
+      compare_interval (&call, 0, got, want, isfinite (want[RN_STATS_NORM]) ? 1 : 0);
       g_assert_true (isnan (want[RN_STATS_MAX_ABS]) ? isnan (got[RN_STATS_MAX_ABS])
                                                     : got[RN_STATS_MAX_ABS] == want[RN_STATS_MAX_ABS]);
     }

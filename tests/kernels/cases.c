@@ -206,12 +206,6 @@ map_desc (const Map *m, int64_t cblk)
   return rn_desc_nchw (RN_F32, m->n, m->c, m->h, m->w, cblk);
 }
 
-/*
- * Sums are in double; what is left is a handful of single-precision operations per element on values of the
- * size of the largest.
- */
-#define FEW_OPERATIONS 16
-
 static void
 add_norms (GArray *cases, const Map *m, int64_t cblk)
 {
@@ -372,13 +366,6 @@ static const Level levels[] = { { 1, 1, 1, 1, 1 },   { 2, 5, 7, 20, 9 }, { 3, 2,
                                 { 1, 3, 140, 2, 3 }, { 2, 4, 10, 4, 6 }, /* whole packs of 8 in both layouts,
                                                                             which hold two anchors in NHWC */
                                 { 1, 3, 4, 8, 2 } };
-
-/*
- * Losses. p^gamma with gamma 2.5 goes through an exponential whose argument, log p^gamma, has a rounding
- * error of some ulp: up to gamma |log p| = 3.3 at the logits used here. The sum over a tile of 1024 is in
- * single precision: sqrt (1024) / 2 ulp and more for a sum of positive numbers.
- */
-#define LOSS_OPERATIONS 64
 
 static void
 add_losses (GArray *cases, const Level *l, int64_t cblk)

@@ -121,3 +121,57 @@ run_reference (RnDevice *ref, const RnOpCall *call, const RnOpCall *wide, guint 
          k++)
       g_assert_true (isfinite (((const float *) want->out[i])[k]));
 }
+
+/* Rounding keeps the order: so it moves the ends of an interval of right results to those of another. */
+void
+compare_interval (const RnOpCall *call, int slot, const void *got, const float *want, double operations)
+{
+  const RnTensorDesc *d = &call->out[slot];
+  const int64_t n = rn_desc_stored_elements (d);
+  double most = 0;
+
+  for (int64_t i = 0; i < n; i++)
+    most = isfinite (want[i]) ? fmax (most, fabs ((double) want[i])) : most;
+  for (int64_t i = 0; i < n; i++)
+    {
+      const float value = rn_float_get (d->dtype, got, i);
+      const double bound = operations * FLT_EPSILON * most;
+      float ends[] = { (float) (want[i] - bound), (float) (want[i] + bound) };
+      rn_floats_round (d->dtype, ends, 2);
+      if (isnan (want[i]) ? !isnan (value) : !(value >= ends[0] && value <= ends[1]))
+        {
+          g_autofree char *text = rn_op_describe (call);
+          g_error ("%s: %s[%" G_GINT64_FORMAT "] is %.9g, want %.9g +- %.3g", text,
+                   rn_op_out_name (call->op, slot), i, value, want[i], bound);
+        }
+    }
+}
+
+void
+check_nan_of_max_pool (RnDevice *device, void (*run) (RnDevice *, const RnOpCall *, Buffers *))
+{
+  static const RnDType types[] = { RN_F32, RN_F16, RN_BF16 };
+
+  for (guint t = 0; t < G_N_ELEMENTS (types); t++)
+    for (int at = 0; at < 9; at++)
+      {
+        guint8 src[9 * 16 * 4], dst[16 * 4], index[16];
+        RnOpCall call = {
+          .op = RN_OP_MAX_POOL_FWD,
+          .args.pool = { .kernel = { 3, 3 }, .stride = { 1, 1 } },
+          .in = { rn_desc_nchw (types[t], 1, 16, 3, 3, 16) },
+          .out = { rn_desc_nchw (types[t], 1, 16, 1, 1, 16), rn_desc_nchw (RN_U8, 1, 16, 1, 1, 16) },
+          .in_present = 1,
+          .out_present = 3,
+        };
+        Buffers b = { .call = &call, .in = { src }, .out = { dst, index } };
+        for (int i = 0; i < 9 * 16; i++)
+          rn_float_set (types[t], src, i, i / 16 == at ? NAN : (float) (i % 7));
+        run (device, &call, &b);
+        for (int c = 0; c < 16; c++)
+          {
+            g_assert_true (isnan (rn_float_get (types[t], dst, c)));
+            g_assert_cmpint (index[c], ==, at);
+          }
+      }
+}

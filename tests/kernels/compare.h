@@ -18,5 +18,12 @@ void run_reference (RnDevice *ref, const RnOpCall *call, const RnOpCall *wide, g
  */
 void compare_outputs (const RnOpCall *call, const char *kernel, const Buffers *got, const Buffers *want,
                       double tolerance);
+/*
+ * Output @slot, within @operations FLT_EPSILON of the largest finite value of @want, before it is rounded to
+ * its type. What is not finite must be the same.
+ */
+void compare_interval (const RnOpCall *call, int slot, const void *got, const float *want, double operations);
+/* That a window of max pooling with a NaN gives one, wherever it is, in every type. @run: runs a call */
+void check_nan_of_max_pool (RnDevice *device, void (*run) (RnDevice *, const RnOpCall *, Buffers *));
 
 #endif

@@ -11,7 +11,8 @@ tests_kernels_test_kernels_LDADD = $(TEST_LIBS)
 tests_kernels_test_gradients_SOURCES = tests/kernels/test-gradients.c tests/kernels/harness.h tests/kernels/harness.c
 tests_kernels_test_gradients_LDADD = $(TEST_LIBS)
 
-tests_kernels_test_large_values_SOURCES = tests/kernels/test-large-values.c tests/kernels/harness.h tests/kernels/harness.c
+tests_kernels_test_large_values_SOURCES = tests/kernels/test-large-values.c tests/kernels/cases.h \
+  tests/kernels/compare.h tests/kernels/compare.c tests/kernels/harness.h tests/kernels/harness.c
 tests_kernels_test_large_values_LDADD = $(TEST_LIBS)
 
 tests_kernels_test_math_SOURCES = tests/kernels/test-math.c tests/kernels/harness.h tests/kernels/harness.c
@@ -28,7 +29,7 @@ tests_kernels_test_winograd_SOURCES = tests/kernels/test-winograd.c tests/kernel
 tests_kernels_test_winograd_LDADD = $(TEST_LIBS)
 
 tests_kernels_test_half_conv_SOURCES = tests/kernels/test-half-conv.c tests/kernels/golden-half-conv.h \
-  tests/kernels/harness.h tests/kernels/harness.c
+  tests/kernels/compare.h tests/kernels/compare.c tests/kernels/harness.h tests/kernels/harness.c
 tests_kernels_test_half_conv_LDADD = $(TEST_LIBS)
 
 # Built by hand: make tests/kernels/bench-half

@@ -6,8 +6,8 @@
 #include "config.h"
 
 #include "kernels/half.h"
+#include "tests/kernels/compare.h"
 #include "tests/kernels/golden-half-conv.h"
-#include "tests/kernels/harness.h"
 
 #ifdef HAVE_ONEDNN
   #include "kernels/cpu/conv-half.h"
@@ -18,15 +18,6 @@
 #include <string.h>
 
 static RnDevice *ref;
-
-/* The most that rounding to @t moves a number of size @size: half a step of its 11 or 8 bits. */
-static double
-rounding (RnDType t, double size)
-{
-  if (t == RN_F16)
-    return fmax (size * 0x1p-11, 0x1p-25);
-  return t == RN_BF16 ? fmax (size * 0x1p-8, 0x1p-134) : 0;
-}
 
 /* ---- the reference ------------------------------------------------------------------------------------- */
 
@@ -270,33 +261,6 @@ conv_call (RnOp op, const Shape *s, RnDType compute, int variant)
   return call;
 }
 
-/* The call on tensors of F32: the reference's result before its last rounding. */
-static RnOpCall
-widened (RnOpCall call)
-{
-  for (int i = 0; i < RN_OP_MAX_IN; i++)
-    if (RN_HAS_IN (&call, i))
-      call.in[i].dtype = RN_F32;
-  for (int i = 0; i < RN_OP_MAX_OUT; i++)
-    if (RN_HAS_OUT (&call, i))
-      call.out[i].dtype = RN_F32;
-  return call;
-}
-
-static void
-run_reference (const RnOpCall *call, const RnOpCall *wide, Buffers *want)
-{
-  Buffers stored;
-
-  buffers_init (&stored, call, 3, -1, -1);
-  buffers_init (want, wide, 3, -1, -1);
-  for (int i = 0; i < rn_op_n_in (call->op); i++)
-    if (RN_HAS_IN (call, i))
-      rn_floats_from (call->in[i].dtype, stored.in[i], rn_desc_stored_elements (&call->in[i]), want->in[i]);
-  run_call (ref, wide, want);
-  buffers_clear (&stored);
-}
-
 /*
  * Products of halves are exact in F32. Rounding errors of a sum of L of them grow like a random walk: about
  * sqrt (L / 2) eps of a typical result; 8 more for the bias and the residual. Winograd's algorithm works on
@@ -318,36 +282,7 @@ tolerance_of (const RnOpCall *call, const char *kernel)
       length = (double) (d->dims[0] * d->dims[2] * d->dims[3]); /* and in diff_gamma: */
       length += area * (double) call->in[RN_CONV_BW_SRC].dims[1];
     }
-  return (8 + sqrt (length)) * FLT_EPSILON * (g_str_has_suffix (kernel, ":winograd") ? 100 : 1);
-}
-
-static void
-compare (const RnOpCall *call, const char *kernel, const Buffers *got, const Buffers *want)
-{
-  for (int o = 0; o < rn_op_n_out (call->op); o++)
-    {
-      const RnTensorDesc *d = &call->out[o];
-      const float *wanted = want->out[o];
-      double most = 0;
-
-      if (!RN_HAS_OUT (call, o))
-        continue;
-      for (int64_t i = 0; i < rn_desc_stored_elements (d); i++)
-        most = fmax (most, fabs ((double) wanted[i]));
-      double bound = tolerance_of (call, kernel) * most;
-      for (int64_t i = 0; i < rn_desc_stored_elements (d); i++)
-        {
-          double value = rn_float_get (d->dtype, got->out[o], i);
-          double limit =
-              is_padding (d, i) ? 0 : bound + rounding (d->dtype, fabs ((double) wanted[i]) + bound);
-          if (!(fabs (value - wanted[i]) <= limit))
-            {
-              g_autofree char *text = rn_op_describe (call);
-              g_error ("%s: %s: %s[%" G_GINT64_FORMAT "] is %.9g, want %.9g +- %.3g", text, kernel,
-                       rn_op_out_name (call->op, o), i, value, (double) wanted[i], limit);
-            }
-        }
-    }
+  return (8 + sqrt (length)) * (g_str_has_suffix (kernel, ":winograd") ? 100 : 1);
 }
 
 /* Runs with all the workspace that the kernel likes, then with ever less of it. Returns how often. */
@@ -371,13 +306,13 @@ check_strips (RnDevice *device, const RnKernel *kernel, const RnOpCall *call)
       rn_prepared_release (&prepared);
 
       if (n == 0)
-        run_reference (call, &wide, &want);
+        run_reference (ref, call, &wide, 3, &want);
       Buffers got;
       gboolean residual = call->op == RN_OP_CONV2D_FWD && RN_HAS_IN (call, RN_CONV_RESIDUAL);
       gboolean shared = residual && n % 2 == 1; /* dst in the place of the residual */
       buffers_init (&got, call, 3, shared ? RN_CONV_DST : -1, shared ? RN_CONV_RESIDUAL : -1);
       g_assert_true (run_kernel (device, kernel, call, &got));
-      compare (call, kernel->name, &got, &want);
+      compare_outputs (call, kernel->name, &got, &want, tolerance_of (call, kernel->name));
       buffers_clear (&got);
       device->workspace_limit = used - MAX (copies / 3, 1);
     }
