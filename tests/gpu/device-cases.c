@@ -15,7 +15,8 @@ is_update (RnOp op)
   return op == RN_OP_SGD || op == RN_OP_ADAM;
 }
 
-gboolean
+/* Whether input or output @slot is an activation, or the gradient or the index of one: it has a layout. */
+static gboolean
 is_map_in (const RnOpCall *call, int slot)
 {
   gboolean is_weights =
@@ -24,7 +25,7 @@ is_map_in (const RnOpCall *call, int slot)
   return RN_HAS_IN (call, slot) && call->in[slot].rank == 4 && !is_weights && !is_update (call->op);
 }
 
-gboolean
+static gboolean
 is_map_out (const RnOpCall *call, int slot)
 {
   gboolean is_weights = call->op == RN_OP_CONV2D_BWD_WEIGHTS && slot == RN_CONV_BW_DIFF_WEIGHTS;

@@ -15,8 +15,4 @@ GArray *device_cases_new (void);
  */
 GArray *device_large_cases_new (void);
 
-/* Whether input or output @slot is an activation, or the gradient or the index of one: it has a layout. */
-gboolean is_map_in (const RnOpCall *call, int slot);
-gboolean is_map_out (const RnOpCall *call, int slot);
-
 #endif

@@ -16,7 +16,7 @@ typedef struct
   gsize before, bytes, total;
 } Memory;
 
-static void
+void
 expect_ok (RnDevice *device, RnStatus status)
 {
   if (status != RN_STATUS_OK)

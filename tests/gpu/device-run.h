@@ -18,6 +18,9 @@ typedef struct
 gboolean run_on_device (RnDevice *device, const RnKernel *kernel, const RnOpCall *call, Buffers *b,
                         const RunOptions *options);
 
+/* Fails the test, with what @device says of it, unless @status is OK. */
+void expect_ok (RnDevice *device, RnStatus status);
+
 /* The kernel of @device for @op. */
 const RnKernel *find_kernel (RnDevice *device, RnOp op);
 

@@ -79,6 +79,6 @@ test_instances (gconstpointer data)
 void
 add_tests_of_simulation (const guint *n_kernels_tested)
 {
-  add_weight_tests (new_device);
+  add_weight_tests ();
   g_test_add_data_func ("/gpu/instances/reached", n_kernels_tested, test_instances);
 }

@@ -10,23 +10,16 @@
 #include "kernels/cuda/launch-weights.h"
 #include "kernels/cuda/workspace.h"
 #include "kernels/half.h"
-#include "tests/kernels/harness.h"
+#include "tests/gpu/device-run.h"
+#include "tests/gpu/test-device.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 static const RnDType types[] = { RN_F32, RN_F16, RN_BF16 };
-static RnDevice *(*new_device) (gboolean descending);
 
 /* ---- memory ---- */
-
-static void
-expect_ok (RnDevice *device, RnStatus status)
-{
-  if (status != RN_STATUS_OK)
-    g_error ("%s", rn_device_fault (device, status));
-}
 
 static void *
 upload (RnDevice *device, gconstpointer values, gsize bytes)
@@ -342,9 +335,8 @@ test_many_sums (void)
 }
 
 void
-add_weight_tests (RnDevice *(*device) (gboolean descending))
+add_weight_tests (void)
 {
-  new_device = device;
   g_test_add_data_func ("/gpu/weights/ascending", GINT_TO_POINTER (FALSE), test_weights);
   g_test_add_data_func ("/gpu/weights/descending", GINT_TO_POINTER (TRUE), test_weights);
   g_test_add_func ("/gpu/weights/rounds", test_many_weights);

@@ -2,10 +2,7 @@
 #ifndef TESTS_GPU_WEIGHT_KERNELS_H
 #define TESTS_GPU_WEIGHT_KERNELS_H
 
-#include "kernels/device.h"
-
-/* Under /gpu/weights/ and /gpu/sums/. @new_device: a device whose threads run in ascending or descending
- * order. */
-void add_weight_tests (RnDevice *(*new_device) (gboolean descending));
+/* Under /gpu/weights/ and /gpu/sums/. */
+void add_weight_tests (void);
 
 #endif
