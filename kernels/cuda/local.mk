@@ -25,7 +25,7 @@ CUDA_KERNELS = \
   kernels/cuda/box-loss.cu kernels/cuda/elementwise.cu kernels/cuda/focal.cu kernels/cuda/grad-stats.cu \
   kernels/cuda/loss-value.cu kernels/cuda/move.cu kernels/cuda/norm.cu kernels/cuda/optim.cu kernels/cuda/pool.cu \
   kernels/cuda/topk.cu kernels/cuda/weights.cu
-CUDA_KERNEL_INCLUDES = kernels/cuda/kernel.cuh kernels/cuda/pack.cuh kernels/cuda/rows.cuh kernels/cuda/workspace.h
+CUDA_KERNEL_INCLUDES = kernels/cuda/kernel.cuh kernels/cuda/moments.cuh kernels/cuda/pack.cuh kernels/cuda/rows.cuh kernels/cuda/workspace.h
 
 # What the module has its own copy of: it is opened by a program that shows none of its symbols.
 CUDA_SHARED_SOURCES = \

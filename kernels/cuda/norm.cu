@@ -1,12 +1,9 @@
 /*
  * norm.cu: batch normalisation (Ioffe and Szegedy 2015, arXiv 1502.03167) and its gradient, each in three
  * launches: sums over parts, coefficients of the channels, one pass that applies them.
- *
- * Means and sums of squared deviations are kept apart from the start and are merged as in Chan, Golub and
- * LeVeque (1983, "Algorithms for computing the sample variance"), so that F32 is enough within a part.
  */
 #include "kernels/cuda/launch-norm.h"
-#include "kernels/cuda/pack.cuh"
+#include "kernels/cuda/moments.cuh"
 #include "kernels/cuda/workspace.h"
 
 namespace
@@ -70,145 +67,6 @@ template <int V, bool NHWC> struct PartWalk
   }
 };
 
-/* Number, mean and sum of squared deviations of what was added, for A channels. */
-template <int A> struct Moments
-{
-  static constexpr int SIZE = 2 * A + 1;
-  float n, mean[A], squares[A];
-
-  __device__ Moments () : n (0), mean{}, squares{}
-  {
-  }
-
-  __device__ void merge (int a, float other_n, float other_mean, float other_squares)
-  {
-    const float share = other_n / (n + other_n), distance = other_mean - mean[a];
-    mean[a] += distance * share;
-    squares[a] += other_squares + distance * distance * (n * share);
-  }
-
-  /* The first @k packs of @values, k > 0. */
-  template <int V> __device__ void add (const float (&values)[UNROLL][V], int k)
-  {
-    constexpr int EACH = V / A; /* elements of a pack that belong to one channel */
-    const float count = (float) (k * EACH);
-#pragma unroll
-    for (int a = 0; a < A; a++)
-      {
-        float sum = 0, deviations = 0;
-#pragma unroll
-        for (int u = 0; u < UNROLL; u++)
-#pragma unroll
-          for (int e = 0; e < EACH; e++)
-            sum += u < k ? values[u][a * EACH + e] : 0;
-        const float chunk_mean = sum / count;
-#pragma unroll
-        for (int u = 0; u < UNROLL; u++)
-#pragma unroll
-          for (int e = 0; e < EACH; e++)
-            {
-              const float distance = u < k ? values[u][a * EACH + e] - chunk_mean : 0;
-              deviations += distance * distance;
-            }
-        merge (a, count, chunk_mean, deviations);
-      }
-    n += count;
-  }
-
-  /* Each value is RN_BLOCK from the one before. */
-  __device__ void put (float *shared) const
-  {
-    shared[0] = n;
-    for (int a = 0; a < A; a++)
-      {
-        shared[(1 + a) * RN_BLOCK] = mean[a];
-        shared[(1 + A + a) * RN_BLOCK] = squares[a];
-      }
-  }
-
-  __device__ void merge_shared (const float *shared)
-  {
-    const float other_n = shared[0];
-    if (other_n == 0)
-      return;
-    for (int a = 0; a < A; a++)
-      merge (a, other_n, shared[(1 + a) * RN_BLOCK], shared[(1 + A + a) * RN_BLOCK]);
-    n += other_n;
-  }
-
-  __device__ float2 result (int a) const
-  {
-    return make_float2 (mean[a], squares[a]);
-  }
-};
-
-/* Sums of dy and of dy * (src - mean), for A channels. */
-template <int A> struct Products
-{
-  static constexpr int SIZE = 2 * A;
-  float sum[A], dot[A];
-
-  __device__ Products () : sum{}, dot{}
-  {
-  }
-
-  template <int V> __device__ void add (const float (&src)[V], const float (&diff)[V], const float (&mean)[A])
-  {
-    constexpr int EACH = V / A;
-#pragma unroll
-    for (int i = 0; i < V; i++)
-      {
-        sum[i / EACH] += diff[i];
-        dot[i / EACH] += diff[i] * (src[i] - mean[i / EACH]);
-      }
-  }
-
-  __device__ void put (float *shared) const
-  {
-    for (int a = 0; a < A; a++)
-      {
-        shared[a * RN_BLOCK] = sum[a];
-        shared[(A + a) * RN_BLOCK] = dot[a];
-      }
-  }
-
-  __device__ void merge_shared (const float *shared)
-  {
-    for (int a = 0; a < A; a++)
-      {
-        sum[a] += shared[a * RN_BLOCK];
-        dot[a] += shared[(A + a) * RN_BLOCK];
-      }
-  }
-
-  __device__ float2 result (int a) const
-  {
-    return make_float2 (sum[a], dot[a]);
-  }
-};
-
-/*
- * Merges what the threads of each column (of equal threadIdx.x) have, in a tree; the first row has the
- * result. @shared: M::SIZE * RN_BLOCK.
- */
-template <typename M>
-__device__ inline void
-merge_columns (M &own, float *shared)
-{
-  const int thread = rn_thread_index ();
-
-  own.put (shared + thread);
-  for (int rows = (int) blockDim.y / 2; rows > 0; rows /= 2)
-    {
-      __syncthreads ();
-      if ((int) threadIdx.y < rows)
-        {
-          own.merge_shared (shared + thread + rows * (int) blockDim.x);
-          own.put (shared + thread);
-        }
-    }
-}
-
 /* The first channel of this thread, of V, and its part. */
 template <int V, bool NHWC>
 __device__ inline int64_t
@@ -232,11 +90,11 @@ __global__ void
 RN_BOUNDS (RN_BLOCK) norm_moments (Shape s, const T *src, float2 *partial)
 {
   constexpr int A = NHWC ? V : 1;
-  RN_SHARED (float, shared, [Moments<A>::SIZE * RN_BLOCK]);
+  RN_SHARED (float, shared, [RnMoments<A>::SIZE * RN_BLOCK]);
   const int64_t part = blockIdx.x / s.channel_blocks, c = first_channel<V, NHWC> (s);
   const PartWalk<V, NHWC> walk (s, part, c);
   const int rows = (int) blockDim.y;
-  Moments<A> own;
+  RnMoments<A> own;
 
   for (int i = (int) threadIdx.y; i < walk.n; i += UNROLL * rows)
     {
@@ -251,7 +109,7 @@ RN_BOUNDS (RN_BLOCK) norm_moments (Shape s, const T *src, float2 *partial)
           }
       own.add (values, k);
     }
-  merge_columns (own, shared);
+  rn_merge_columns (own, shared);
   write_part<A> (s, own, part, c, partial);
 }
 
@@ -261,11 +119,11 @@ RN_BOUNDS (RN_BLOCK)
     norm_products (Shape s, const T *src, const T *diff_dst, const float *mean, float2 *partial)
 {
   constexpr int A = NHWC ? V : 1;
-  RN_SHARED (float, shared, [Products<A>::SIZE * RN_BLOCK]);
+  RN_SHARED (float, shared, [RnProducts<A>::SIZE * RN_BLOCK]);
   const int64_t part = blockIdx.x / s.channel_blocks, c = first_channel<V, NHWC> (s);
   const PartWalk<V, NHWC> walk (s, part, c);
   const int rows = (int) blockDim.y;
-  Products<A> own;
+  RnProducts<A> own;
   float mean_of[A] = {};
 
   for (int a = 0; a < A && c < s.c; a++)
@@ -285,7 +143,7 @@ RN_BOUNDS (RN_BLOCK)
         if (i + u * rows < walk.n)
           own.add (x[u], dy[u], mean_of);
     }
-  merge_columns (own, shared);
+  rn_merge_columns (own, shared);
   write_part<A> (s, own, part, c, partial);
 }
 
