@@ -398,9 +398,11 @@ report (const RnJob *job, const RnRoom *room)
 gboolean
 rn_budget_apply (RnJob *job, const GArray *shapes, GError **error)
 {
-  const RnRoom room = rn_room_of (job);
+  RnRoom room;
   g_autoptr (GError) local = NULL;
 
+  if (!rn_room_of (job, "memory.budget: auto", &room, error))
+    return FALSE;
   g_clear_pointer (&job->budget, rn_budget_free);
   job->budget = rn_budget_new (job, shapes, rn_job_show_progress, (gpointer) "choosing strategies", error);
   if (job->budget == NULL)
@@ -413,6 +415,7 @@ rn_budget_apply (RnJob *job, const GArray *shapes, GError **error)
     }
   if (job->chosen == NULL)
     return refuse (job, &room, error);
+  job->budget_bytes = room.bytes;
   report (job, &room);
   return rn_job_change (job, (const char *const *) job->chosen->lines, error);
 }

@@ -10,6 +10,7 @@
 #include "runner/install-dirs.h"
 
 #include <errno.h>
+#include <json-glib/json-glib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -101,4 +102,18 @@ rn_device_profile_load (const char *name, GError **error)
       return NULL;
     }
   return g_steal_pointer (&text);
+}
+
+guint64
+rn_device_profile_memory (const char *json)
+{
+  g_autoptr (JsonParser) parser = json_parser_new ();
+
+  JsonNode *root = json_parser_load_from_data (parser, json, -1, NULL) ? json_parser_get_root (parser) : NULL;
+  JsonNode *member = root != NULL && JSON_NODE_HOLDS_OBJECT (root)
+                         ? json_object_get_member (json_node_get_object (root), "totalGlobalMem")
+                         : NULL;
+  if (member == NULL || json_node_get_value_type (member) != G_TYPE_INT64)
+    return 0;
+  return (guint64) MAX (json_node_get_int (member), 0);
 }

@@ -15,6 +15,8 @@ G_BEGIN_DECLS
  * whole. Errors: RN_CONFIG_ERROR_USAGE, with the names that there are. (transfer full)
  */
 char *rn_device_profile_load (const char *name, GError **error);
+/* Bytes of the memory that the device of @json has; 0 where it does not say. */
+guint64 rn_device_profile_memory (const char *json);
 
 G_END_DECLS
 

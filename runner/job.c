@@ -10,6 +10,7 @@
 #include "runner/budget.h"
 #include "runner/config/config.h"
 #include "runner/config/schema.h"
+#include "runner/device-profile.h"
 #include "runner/job-precision.h"
 #include "runner/open-device.h"
 #include "runner/optimizer.h"
@@ -68,6 +69,9 @@ new_job (RnNode *root, Purpose purpose, const char *profile, GError **error)
   job->profile = g_strdup (profile);
   if (profile == NULL && rn_device_is_cuda (job->config.device))
     job->profile = rn_device_profile (&job->config);
+  if (job->is_for_plan)
+    job->plan_memory =
+        profile != NULL ? rn_device_profile_memory (profile) : rn_device_free_memory (&job->config);
   job->device = job->is_for_plan ? rn_open_device_for_plans (&job->config, job->profile, error)
                                  : rn_open_device (root, &job->config, purpose == TO_TRAIN, error);
   return job->device ? g_steal_pointer (&job) : NULL;

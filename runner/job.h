@@ -49,6 +49,7 @@ typedef struct
   RnDevice *device;
   char *profile;                       /* (nullable) owned: JSON of a CUDA device, see open-device.h */
   gboolean is_for_plan;                /* nothing can run */
+  guint64 plan_memory;                 /* of a job for plans: bytes that the device has free; 0: nobody knows */
   RnModel *model;                      /* NULL until rn_job_open_model */
   RnDataset *datasets[RN_SPLIT_COUNT]; /* NULL until rn_job_open_data */
   RnSampler *samplers[RN_SPLIT_COUNT];
@@ -61,6 +62,7 @@ typedef struct
   GArray *shapes;        /* (nullable) owned, of RnShape: of the programs */
   RnBudget *budget;      /* (nullable) owned: what was tried for `memory.budget` */
   const RnCandidate *chosen; /* (nullable) lent by @budget */
+  guint64 budget_bytes;      /* that it had to fit into */
   gboolean bounds_only;      /* of a variant: see RnProgramsOptions */
   gboolean is_variant;       /* data sets, samplers and @wants are another job's */
 } RnJob;

@@ -109,6 +109,17 @@ rn_open_device_for_plans (const RnRunConfig *config, const char *profile, GError
   return device;
 }
 
+guint64
+rn_device_free_memory (const RnRunConfig *config)
+{
+  const RnCudaModule *module = rn_cuda_module_get (NULL);
+  RnCudaInfo info;
+
+  return module != NULL && module->describe (rn_device_ordinal (config->device), &info, NULL)
+             ? info.free_bytes
+             : 0;
+}
+
 char *
 rn_device_profile (const RnRunConfig *config)
 {

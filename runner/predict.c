@@ -3,6 +3,7 @@
 
 #include "runner/predict.h"
 
+#include "runner/base/error.h"
 #include "runner/config/config.h"
 #include "runner/process-memory.h"
 #include "runner/strategies.h"
@@ -16,22 +17,35 @@ rn_room_free (const RnJob *job)
   const RnDeviceVtbl *vtbl = job->device->vtbl;
   guint64 bytes = 0, total = 0;
 
+  if (job->is_for_plan)
+    return (RnRoom){ .bytes = job->plan_memory };
   if (vtbl->memory_info == NULL)
     return (RnRoom){ .bytes = rn_available_memory (), .counts_host = TRUE };
   vtbl->memory_info (job->device, &bytes, &total);
   return (RnRoom){ .bytes = bytes };
 }
 
-RnRoom
-rn_room_of (const RnJob *job)
+gboolean
+rn_room_of (const RnJob *job, const char *what, RnRoom *room, GError **error)
 {
   const RnMemoryConfig *memory = &job->config.memory;
 
   if (memory->budget == RN_BUDGET_SIZE)
-    return (RnRoom){ .bytes = memory->budget_bytes, .is_budget = TRUE };
-  RnRoom room = rn_room_free (job);
-  room.bytes = (guint64) ((double) room.bytes * FREE_SHARE);
-  return room;
+    {
+      *room = (RnRoom){ .bytes = memory->budget_bytes, .is_budget = TRUE };
+      return TRUE;
+    }
+  *room = rn_room_free (job);
+  if (job->is_for_plan && room->bytes == 0)
+    {
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
+                   "%s asks what the device has free, and %s; what works: --budget with a size, or "
+                   "--device-profile with a card",
+                   what, job->profile != NULL ? "its profile does not say" : "there is none here");
+      return FALSE;
+    }
+  room->bytes = (guint64) ((double) room->bytes * FREE_SHARE);
+  return TRUE;
 }
 
 guint64

@@ -32,10 +32,12 @@ typedef struct
   gboolean counts_host; /* host memory comes out of the same bytes */
 } RnRoom;
 
-/* What the device has free; where its memory is the process's own, what the system has. */
+/* What the device has free, all of it for one of a profile; where its memory is the process's own, what the
+ * system has. 0 for a plan of a device that nobody knows. */
 RnRoom rn_room_free (const RnJob *job);
-/* By `memory.budget`: that size; else what the device has free, less a tenth. */
-RnRoom rn_room_of (const RnJob *job);
+/* By `memory.budget`: that size; else what the device has free, less a tenth. @what asks for it.
+ * RN_DEVICE_ERROR_MISSING where that is not known. */
+gboolean rn_room_of (const RnJob *job, const char *what, RnRoom *room, GError **error);
 /* What a run takes of it. */
 guint64 rn_room_needed (const RnRoom *room, const RnMemory *memory);
 

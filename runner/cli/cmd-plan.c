@@ -96,7 +96,9 @@ open_largest (const RnOptions *options, const PlanOptions *plan, RnLargestBatch 
 
   while (job != NULL)
     {
-      const RnRoom room = rn_room_of (job);
+      RnRoom room;
+      if (!rn_room_of (job, "--batch auto", &room, error))
+        return NULL;
       g_autoptr (RnPredictor) own = job->budget == NULL ? rn_predictor_new (job, job->shapes) : NULL;
       RnPredictor *predictor = own != NULL ? own : rn_budget_predictor (job->budget);
       int batch = rn_predictor_largest (predictor).n;

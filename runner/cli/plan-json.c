@@ -109,7 +109,7 @@ add_budget (JsonBuilder *builder, const RnJob *job)
 
   json_builder_set_member_name (builder, "budget");
   json_builder_begin_object (builder);
-  rn_json_add_int (builder, "budget_bytes", (gint64) rn_room_of (job).bytes);
+  rn_json_add_int (builder, "budget_bytes", (gint64) job->budget_bytes);
   rn_json_add_int (builder, "candidates", rn_budget_count (job->budget));
   rn_json_add_strings (builder, "lines", (const char *const *) job->chosen->lines);
   rn_json_add_int (builder, "unchanged_bytes", (gint64) unchanged->prediction.memory.total_bytes);

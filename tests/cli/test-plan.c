@@ -13,6 +13,8 @@
   "--set", "classes=[circle, square, triangle]", SMALL_MODEL, "model.backbone.frozen_stages=2", \
       "optimizer_config.grad_clip=null"
 
+#define T4_BYTES 17179869184.0 /* as its profile has it */
+
 /* Fewer strategies for a budget to try. */
 #define FEW SMALL, "memory.offload=none", "memory.workspace_limit=64MiB"
 
@@ -269,6 +271,15 @@ test_cuda (Fixture *f, gconstpointer user_data)
   assert_contains (text.out, "planned without looking at one");
   g_auto (Result) train = run_program ("train", f->config, "--device", "cuda", SMALL, NULL);
   g_assert_cmpint (train.code, ==, 3);
+  /* Nobody knows what it has free; what the process has would be a wrong answer. */
+  g_auto (Result) budget =
+      run_program ("plan", f->config, SHAPE, "--device", "cuda:1", "--budget", "auto", SMALL, NULL);
+  g_assert_cmpint (budget.code, ==, 3);
+  assert_contains (budget.err, "memory.budget: auto asks what the device has free, and there is none here");
+  g_auto (Result) batch =
+      run_program ("plan", f->config, SHAPE, "--device", "cuda:1", "--batch", "auto", SMALL, NULL);
+  g_assert_cmpint (batch.code, ==, 3);
+  assert_contains (batch.err, "--batch auto asks what the device has free, and there is none here");
   g_auto (Result) cpu = run_program ("plan", f->config, SHAPE, SMALL, NULL);
   g_assert_null (strstr (cpu.out, "upper bound"));
 }
@@ -314,6 +325,12 @@ test_device_profile (Fixture *f, gconstpointer user_data)
       g_assert_cmpint (bytes, <=, 64 << 20);
       g_assert_false (json_object_get_boolean_member (json_object_of (parser), "is_upper_bound"));
     }
+  /* Nine tenths of what the card has. */
+  g_auto (Result) room = run_program ("plan", f->config, SHAPE, "--device-profile", "t4", "--budget", "auto",
+                                      "--json", SMALL, NULL);
+  g_autoptr (JsonParser) room_parser = parse_json (&room);
+  JsonObject *chosen = json_object_get_object_member (json_object_of (room_parser), "budget");
+  g_assert_cmpint (json_object_get_int_member (chosen, "budget_bytes"), ==, (gint64) (0.9 * T4_BYTES));
   /* It knows what a device cannot do. */
   g_auto (Result) bf16 =
       run_program ("plan", f->config, SHAPE, "--device-profile", "t4", SMALL, "fp16={dtype: bf16}", NULL);

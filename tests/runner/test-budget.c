@@ -365,7 +365,7 @@ test_auto (void)
   g_assert_no_error (error);
   RnMemory memory = rn_programs_memory (job->programs);
   g_assert_cmpuint (g_strv_length (job->chosen->lines), >, 0);
-  g_assert_cmpuint (memory.total_bytes + memory.host_bytes, <=, rn_room_of (job).bytes);
+  g_assert_cmpuint (memory.total_bytes + memory.host_bytes, <=, job->budget_bytes);
   g_unsetenv ("RN_FREE_MEMORY");
 }
 

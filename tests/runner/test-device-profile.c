@@ -27,6 +27,19 @@ test_paths (void)
 }
 
 static void
+test_memory (void)
+{
+  g_assert_cmpuint (rn_device_profile_memory ("{\"totalGlobalMem\": 17179869184}"), ==,
+                    G_GUINT64_CONSTANT (17179869184));
+  g_assert_cmpuint (rn_device_profile_memory ("{\"totalGlobalMem\": -1}"), ==, 0);
+  g_assert_cmpuint (rn_device_profile_memory ("{\"totalGlobalMem\": \"much\"}"), ==, 0);
+  g_assert_cmpuint (rn_device_profile_memory ("{\"totalGlobalMem\": [1]}"), ==, 0);
+  g_assert_cmpuint (rn_device_profile_memory ("{}"), ==, 0);
+  g_assert_cmpuint (rn_device_profile_memory ("[]"), ==, 0);
+  g_assert_cmpuint (rn_device_profile_memory (""), ==, 0);
+}
+
+static void
 assert_refused (const char *name, const char *part)
 {
   g_autoptr (GError) error = NULL;
@@ -70,6 +83,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/device-profile/paths", test_paths);
+  g_test_add_func ("/device-profile/memory", test_memory);
   g_test_add_func ("/device-profile/refused", test_refused);
   return g_test_run ();
 }
