@@ -8,6 +8,7 @@
 #include "runner/budget.h"
 #include "runner/largest-batch.h"
 #include "runner/predict.h"
+#include "runner/process-memory.h"
 
 /* As one argument list: the batch, and @lines. (transfer full) */
 static char *
@@ -62,6 +63,24 @@ advise (const RnJob *job, const RnRoom *room)
   return g_strdup_printf ("with this batch the least is %s; what fits, in %s: %s", least, size, arguments);
 }
 
+/* Of a device with memory of its own: what lies in the process's beside it. */
+static gboolean
+check_host (const RnMemory *memory, gsize other_bytes, GError **error)
+{
+  guint64 available = rn_available_memory (), needed = memory->host_bytes + other_bytes;
+
+  if (needed <= available)
+    return TRUE;
+  g_autofree char *total = rn_size_format (needed), *loaders = rn_size_format (other_bytes);
+  g_autofree char *moved = rn_size_format (memory->host_bytes), *free_text = rn_size_format (available);
+  g_set_error (
+      error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MEMORY,
+      "loaders (%s) and what moves to host memory (%s) need %s there and %s are available; what needs "
+      "less: a smaller data.prefetch, fewer data.workers_per_gpu%s",
+      loaders, moved, total, free_text, memory->host_bytes > 0 ? ", no memory.offload" : "");
+  return FALSE;
+}
+
 gboolean
 rn_job_check_fit (const RnJob *job, gsize other_bytes, GError **error)
 {
@@ -69,6 +88,8 @@ rn_job_check_fit (const RnJob *job, gsize other_bytes, GError **error)
   RnRoom room = rn_room_free (job);
   guint64 available = room.bytes, needed = rn_room_needed (&room, &memory);
 
+  if (!room.counts_host && !check_host (&memory, other_bytes, error))
+    return FALSE;
   other_bytes = room.counts_host ? other_bytes : 0; /* they are in memory of the host */
   room.bytes = available > other_bytes ? available - other_bytes : 0;
   if (needed <= room.bytes)

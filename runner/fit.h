@@ -12,7 +12,8 @@ G_BEGIN_DECLS
  * @other_bytes: that the run takes beside them: loaders
  *
  * Errors: RN_DEVICE_ERROR_MEMORY when the run needs more than is free, with the lines that cost the least
- * time of those that make it fit, or, if none do, with the smallest plan and a batch that fits.
+ * time of those that make it fit, or, if none do, with the smallest plan and a batch that fits. Likewise when
+ * the host has not what a device with memory of its own leaves to it.
  */
 gboolean rn_job_check_fit (const RnJob *job, gsize other_bytes, GError **error);
 

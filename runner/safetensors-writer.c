@@ -243,6 +243,9 @@ rn_safetensors_writer_save (RnSafetensorsWriter *writer, const char *path, GErro
 
   if (save (writer, path, &cause))
     return TRUE;
-  g_set_error_literal (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE, cause->message);
+  if (cause->domain == RN_DEVICE_ERROR) /* that a tensor was read from: no fault of the file */
+    g_propagate_error (error, g_steal_pointer (&cause));
+  else
+    g_set_error_literal (error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_WRITE, cause->message);
   return FALSE;
 }

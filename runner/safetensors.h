@@ -77,7 +77,7 @@ void rn_safetensors_writer_add_typed (RnSafetensorsWriter *writer, const char *n
                                       gsize element_bytes, int rank, const int64_t *dims, RnTensorRead read,
                                       gpointer source, GDestroyNotify free_source);
 /* Writes beside @path, then puts the file in its place at once. The tensors are read twice.
- * RN_CHECKPOINT_ERROR_WRITE. */
+ * RN_CHECKPOINT_ERROR_WRITE; a RN_DEVICE_ERROR of a tensor's reader stays what it is. */
 gboolean rn_safetensors_writer_save (RnSafetensorsWriter *writer, const char *path, GError **error);
 
 G_END_DECLS

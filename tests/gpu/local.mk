@@ -28,7 +28,7 @@ check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-half-convs tests/gpu/test-trainin
   tests/gpu/test-conv-library tests/gpu/test-plans \
   tests/gpu/test-conv-measure tests/gpu/test-conv-stored tests/gpu/test-cudnn-cases \
   tests/gpu/test-cudnn-cases-sim tests/gpu/test-sim-cudnn tests/gpu/test-sim-engines tests/gpu/test-startup \
-  tests/gpu/test-run-device
+  tests/gpu/test-run-device tests/gpu/test-command-line
 
 # Convolutions with the real cuDNN: it answers for devices that are not there, and needs no driver for that.
 tests_gpu_libcuda_conv_la_SOURCES = $(CUDA_CONV_SOURCES)
@@ -58,6 +58,15 @@ tests_gpu_libcuda_sim_la_CXXFLAGS = $(SIM_CXXFLAGS)
 tests_gpu_libcuda_sim_la_LIBADD = -lstdc++
 # Programs that use it: libcuda-sim first, it calls what the others define.
 CUDA_SIM_LIBS = tests/gpu/libcuda-sim.la $(TEST_LIBS) -lstdc++
+
+# The simulated device as the module that the program opens: RN_CUDA_MODULE=tests/gpu/.libs/runner-cuda-sim.so
+check_LTLIBRARIES += tests/gpu/runner-cuda-sim.la
+tests_gpu_runner_cuda_sim_la_SOURCES =
+tests_gpu_runner_cuda_sim_la_LIBADD = tests/gpu/libcuda-sim.la kernels/libcuda-shared.la $(RN_LIBS) -lstdc++
+tests_gpu_runner_cuda_sim_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(abs_top_builddir)/tests/gpu \
+  -Wl,--version-script=$(srcdir)/kernels/cuda/module.map
+tests_gpu_test_command_line_SOURCES = tests/gpu/test-command-line.c tests/small-model.h tests/cli/program.c \
+  tests/cli/program.h tests/tree.c tests/tree.h
 
 # One table of cases, for the real cuDNN and for the simulated one.
 CUDNN_CASES = tests/gpu/test-cudnn-cases.c tests/gpu/cudnn-cases.h tests/gpu/cudnn-cases.c \

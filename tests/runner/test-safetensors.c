@@ -388,6 +388,27 @@ test_pages (Fixture *f, gconstpointer data)
   g_assert_cmpuint (after, <, before + N / 2);
 }
 
+static gboolean
+read_lost (gpointer source, gsize offset, void *dst, gsize size, GError **error)
+{
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "the device is lost");
+  return FALSE;
+}
+
+/* A device that fails while its tensors are read is no fault of the file: who catches it can tell. */
+static void
+test_failed_read (Fixture *f, gconstpointer data)
+{
+  g_autoptr (RnSafetensorsWriter) writer = make_writer ();
+  RnTensorDesc scalar = { RN_F32, 0, { 1, 1, 1, 1 }, 1 };
+  g_autoptr (GError) error = NULL;
+
+  rn_safetensors_writer_add (writer, "lost", &scalar, read_lost, NULL, NULL);
+  g_assert_false (rn_safetensors_writer_save (writer, f->path, &error));
+  g_assert_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL);
+  g_assert_false (g_file_test (f->path, G_FILE_TEST_EXISTS));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -401,5 +422,6 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/safetensors/long-header", test_long_header);
   g_test_add_func ("/runner/safetensors/not-a-file", test_not_a_file);
   g_test_add ("/runner/safetensors/failed-write", Fixture, NULL, set_up, test_failed_write, tear_down);
+  g_test_add ("/runner/safetensors/failed-read", Fixture, NULL, set_up, test_failed_read, tear_down);
   return g_test_run ();
 }
