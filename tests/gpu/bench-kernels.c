@@ -9,6 +9,7 @@
 
 #include "kernels/cuda-module.h"
 
+#include <runner/batch.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,6 +21,9 @@ enum
   HEIGHT = 76,
   WIDTH = 128,
   PARAMETERS = 36 << 20, /* of a detector with ResNet-50 */
+  CLASSES = 20,
+  ANCHORS = 9,     /* of a cell */
+  SELECTED = 1000, /* of a level, at inference */
 };
 
 static gboolean
@@ -85,6 +89,78 @@ add_maps (GArray *calls, RnDType t, gboolean nhwc)
   call.in[0] = call.out[0] = d;
   call.in[1] = call.in[2] = call.out[1] = call.out[2] = rn_desc_vector (RN_F32, CHANNELS);
   g_array_append_val (calls, call);
+  call = call_new (RN_OP_BATCH_NORM_BWD, 31, 7);
+  call.args.norm = (RnNormArgs){ .eps = 1e-5f, .training = TRUE };
+  call.in[0] = call.in[1] = call.out[0] = d;
+  call.in[2] = call.in[3] = call.in[4] = call.out[1] = call.out[2] = rn_desc_vector (RN_F32, CHANNELS);
+  g_array_append_val (calls, call);
+  call = call_new (RN_OP_RELU_FWD, 1, 1);
+  call.in[0] = call.out[0] = d;
+  g_array_append_val (calls, call);
+  call = call_new (RN_OP_AVG_POOL_FWD, 1, 1);
+  call.args.pool = (RnPoolArgs){ .kernel = { 2, 2 }, .stride = { 2, 2 } };
+  call.in[0] = d;
+  call.out[0] = coarse;
+  g_array_append_val (calls, call);
+  call.op = RN_OP_AVG_POOL_BWD;
+  call.in[0] = coarse;
+  call.out[0] = d;
+  g_array_append_val (calls, call);
+  call = call_new (RN_OP_ZERO, 0, 1);
+  call.out[0] = d;
+  g_array_append_val (calls, call);
+}
+
+/* Losses and selection of one level; no box is matched. */
+static void
+add_predictions (GArray *calls, RnDType t, gboolean nhwc)
+{
+  const int64_t n_anchors = HEIGHT * WIDTH * ANCHORS;
+  const RnTensorDesc logits =
+      rn_desc_nchw (t, IMAGES, ANCHORS * CLASSES, HEIGHT, WIDTH, nhwc ? ANCHORS * CLASSES : 1);
+  const RnTensorDesc deltas = rn_desc_nchw (t, IMAGES, ANCHORS * 4, HEIGHT, WIDTH, nhwc ? ANCHORS * 4 : 1);
+  const RnTensorDesc scalar = rn_desc_vector (RN_F32, 1);
+  RnOpCall call = call_new (RN_OP_FOCAL_LOSS, 15, 3);
+
+  call.args.focal = (RnFocalArgs){
+    .alpha = 0.25f, .gamma = 2, .weight = 1, .num_classes = CLASSES, .anchors_per_cell = ANCHORS
+  };
+  call.in[RN_FOCAL_LOGITS] = call.out[RN_LOSS_DIFF] = logits;
+  call.in[RN_FOCAL_LABELS] = (RnTensorDesc){ RN_I16, 2, { IMAGES, n_anchors, 1, 1 }, 1 };
+  call.in[RN_FOCAL_AVG] = call.in[RN_FOCAL_GRAD_SCALE] = call.out[RN_LOSS_VALUE] = scalar;
+  g_array_append_val (calls, call);
+  call = call_new (RN_OP_BOX_LOSS, 31, 3);
+  call.args.box = (RnBoxArgs){ .weight = 1, .anchors_per_cell = ANCHORS };
+  call.in[RN_BOX_PRED] = call.out[RN_LOSS_DIFF] = deltas;
+  call.in[RN_BOX_POSITIVES] = rn_desc_vector (RN_U8, IMAGES * n_anchors * (int64_t) sizeof (RnPositive));
+  call.in[RN_BOX_COUNT] = rn_desc_vector (RN_I64, 1);
+  call.in[RN_BOX_AVG] = call.in[RN_BOX_GRAD_SCALE] = call.out[RN_LOSS_VALUE] = scalar;
+  g_array_append_val (calls, call);
+  call = call_new (RN_OP_TOPK, 3, 7);
+  call.args.topk = (RnTopkArgs){ .k = SELECTED, .num_classes = CLASSES, .anchors_per_cell = ANCHORS };
+  call.in[RN_TOPK_LOGITS] = logits;
+  call.in[RN_TOPK_DELTAS] = deltas;
+  call.out[RN_TOPK_INDEX] = (RnTensorDesc){ RN_I32, 2, { IMAGES, SELECTED, 1, 1 }, 1 };
+  call.out[RN_TOPK_ROW_LOGITS] = (RnTensorDesc){ RN_F32, 3, { IMAGES, SELECTED, CLASSES, 1 }, 1 };
+  call.out[RN_TOPK_ROW_DELTAS] = (RnTensorDesc){ RN_F32, 3, { IMAGES, SELECTED, 4, 1 }, 1 };
+  g_array_append_val (calls, call);
+}
+
+/* What goes over all parameters at once. */
+static void
+add_sums (GArray *calls)
+{
+  const RnTensorDesc v = rn_desc_vector (RN_F32, PARAMETERS), scalar = rn_desc_vector (RN_F32, 1);
+  RnOpCall stats = call_new (RN_OP_GRAD_STATS, 3, 1), mean = call_new (RN_OP_EMA_UPDATE, 3, 1);
+  RnOpCall swap = call_new (RN_OP_SWAP, 0, 3);
+
+  stats.in[RN_GRAD_STATS_GRAD] = mean.in[RN_EMA_SRC] = mean.out[0] = v;
+  stats.in[RN_GRAD_STATS_NORM_TYPE] = mean.in[RN_EMA_MOMENTUM] = scalar;
+  stats.out[0] = rn_desc_vector (RN_F32, RN_STATS_COUNT);
+  swap.out[RN_SWAP_A] = swap.out[RN_SWAP_B] = v;
+  g_array_append_val (calls, stats);
+  g_array_append_val (calls, mean);
+  g_array_append_val (calls, swap);
 }
 
 static void
@@ -141,6 +217,7 @@ static double
 measure (RnDevice *device, const RnOpCall *call)
 {
   g_autoptr (GError) error = NULL;
+  const float two = 2; /* every scalar: a norm's type, a normaliser */
   RnPrepared prepared = { NULL };
   Buffers b = { .memory = g_ptr_array_new () };
   double best = 0;
@@ -154,6 +231,10 @@ measure (RnDevice *device, const RnOpCall *call)
   for (int i = 0; i < RN_OP_MAX_IN; i++)
     if (RN_HAS_IN (call, i))
       b.in[i] = new_memory (device, &b, rn_desc_bytes (&call->in[i]));
+  for (int i = 0; i < RN_OP_MAX_IN; i++)
+    if (RN_HAS_IN (call, i) && call->in[i].dtype == RN_F32 && rn_desc_elements (&call->in[i]) == 1
+        && !check (device, device->vtbl->copy_in (device, (void *) b.in[i], &two, sizeof two), "copy"))
+      exit (1);
   for (int i = 0; i < RN_OP_MAX_OUT; i++)
     if (RN_HAS_OUT (call, i))
       b.out[i] = new_memory (device, &b, rn_desc_bytes (&call->out[i]));
@@ -200,6 +281,9 @@ main (int argc, char **argv)
   add_maps (calls, RN_F32, FALSE);
   add_maps (calls, RN_F16, TRUE);
   add_maps (calls, RN_BF16, TRUE);
+  add_predictions (calls, RN_F32, FALSE);
+  add_predictions (calls, RN_F16, TRUE);
+  add_sums (calls);
   add_updates (calls, RN_F32);
   add_updates (calls, RN_BF16);
   for (guint i = 0; i < calls->len; i++)
@@ -208,7 +292,7 @@ main (int argc, char **argv)
       g_autofree char *text = rn_op_describe (call);
       const double speed = measure (device, call);
       printf ("%7.0f GB/s %4.0f %%  %s, %s\n", speed / 1e9, 100 * speed / rate, text,
-              call->in[0].cblk > 1 ? "NHWC" : "NCHW");
+              (RN_HAS_IN (call, 0) ? call->in[0] : call->out[0]).cblk > 1 ? "NHWC" : "NCHW");
     }
   return 0;
 }
