@@ -113,6 +113,14 @@ typedef struct
                     void *const *out, void *workspace, gsize workspace_bytes);
   /* (optional) The kernels of a plan have measured; what they chose is kept for a run that goes on. */
   RnStatus (*keep_choices) (RnDevice *device);
+  /*
+   * (optional, both or none) For checkpoints. choices: what the kernels of the plans so far have chosen,
+   * text; NULL where nothing is kept. (transfer full) take_choices: those of the run that goes on, of @size
+   * bytes and not to be trusted, before anything is planned; NULL: its checkpoint has none, and was made on
+   * this device. What cannot be taken is chosen again, with a warning.
+   */
+  char *(*choices) (RnDevice *device);
+  void (*take_choices) (RnDevice *device, const char *text, gsize size);
   /* (optional) The op of begin_op has been queued: in a mode for finding faults, waits for it. */
   RnStatus (*end_op) (RnDevice *device);
   /* (optional) What the last failure was, in words, or NULL. Lent. */

@@ -124,6 +124,43 @@ rn_checkpoint_open (const char *path, GError **error)
   return NULL;
 }
 
+/* A whole file, its checksum verified. */
+static RnSafetensors *
+open_whole (const char *path, GError **error)
+{
+  g_autoptr (RnSafetensors) file = rn_checkpoint_open (path, error);
+  if (file == NULL || !rn_safetensors_verify (file, error))
+    return NULL;
+  return g_steal_pointer (&file);
+}
+
+RnSafetensors *
+rn_checkpoint_open_resumed (const char *work_dir, const char *path, GPtrArray *list, gboolean is_quiet,
+                            GError **error)
+{
+  guint n = list->len;
+
+  if (path != NULL)
+    return open_whole (path, error);
+  while (list->len > 0)
+    {
+      g_autofree char *first = rn_checkpoint_list_path (work_dir, g_ptr_array_index (list, 0));
+      g_autoptr (GError) cause = NULL;
+      RnSafetensors *file = open_whole (first, &cause);
+      if (file != NULL)
+        return file;
+      if (!is_quiet)
+        g_warning ("THIS CHECKPOINT IS LOST: %s; going back to the one before it", cause->message);
+      g_ptr_array_remove_index (list, 0);
+    }
+  if (n > 0)
+    g_set_error (
+        error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
+        "%s: none of the %u checkpoints in last_checkpoint is whole; without --resume the run starts anew",
+        work_dir, n);
+  return NULL;
+}
+
 gboolean
 rn_checkpoint_compare_classes (const char *const *was, const char *const *names, GError **error)
 {

@@ -24,9 +24,19 @@ G_BEGIN_DECLS
 #define RN_CHECKPOINT_PLUGINS "plugins"     /* plain text: see rn_plugins_describe; absent without plugins */
 #define RN_CHECKPOINT_CLASSES "classes" /* plain text: a name a line, in the order of the head's outputs */
 
+/* A tensor, U8: text, see the choices of RnDeviceVtbl; absent where the device keeps none. */
+#define RN_CHECKPOINT_CHOICES "device/choices"
+
 /* As rn_safetensors_open. Of a file of PyTorch, which has weights but no run to go on with, says what takes
  * it. */
 RnSafetensors *rn_checkpoint_open (const char *path, GError **error);
+/*
+ * The file that a run in @work_dir goes on from: @path, or with NULL the newest whole one of @list
+ * (checkpoint-list.h); those before it are taken out of the list, with a warning for each unless @is_quiet.
+ * NULL without error where the list is empty.
+ */
+RnSafetensors *rn_checkpoint_open_resumed (const char *work_dir, const char *path, GPtrArray *list,
+                                           gboolean is_quiet, GError **error);
 
 /*
  * Whether weights that were trained on @was know the classes @names, in this order: with others every

@@ -18,41 +18,6 @@
 #include <math.h>
 #include <string.h>
 
-/* A whole file, its checksum verified. */
-static RnSafetensors *
-open_whole (const char *path, GError **error)
-{
-  g_autoptr (RnSafetensors) file = rn_checkpoint_open (path, error);
-  if (file == NULL || !rn_safetensors_verify (file, error))
-    return NULL;
-  return g_steal_pointer (&file);
-}
-
-/* The newest whole file of the list; those before it are dropped. NULL without error when the list is empty.
- */
-static RnSafetensors *
-open_newest (RnRunner *runner, GError **error)
-{
-  guint n = runner->kept->len;
-
-  while (runner->kept->len > 0)
-    {
-      g_autofree char *path = rn_checkpoint_list_path (runner->work_dir, g_ptr_array_index (runner->kept, 0));
-      g_autoptr (GError) cause = NULL;
-      RnSafetensors *file = open_whole (path, &cause);
-      if (file != NULL)
-        return file;
-      g_warning ("THIS CHECKPOINT IS LOST: %s; going back to the one before it", cause->message);
-      g_ptr_array_remove_index (runner->kept, 0);
-    }
-  if (n > 0)
-    g_set_error (
-        error, RN_CHECKPOINT_ERROR, RN_CHECKPOINT_ERROR_DAMAGED,
-        "%s: none of the %u checkpoints in last_checkpoint is whole; without --resume the run starts anew",
-        runner->work_dir, n);
-  return NULL;
-}
-
 static RnRecord *
 get_record (const RnSafetensors *file, const char *key, GError **error)
 {
@@ -333,7 +298,8 @@ rn_runner_resume (RnRunner *runner, const char *path, GError **error)
   runner->kept = g_steal_pointer (&list);
 
   GError *cause = NULL;
-  g_autoptr (RnSafetensors) file = path != NULL ? open_whole (path, &cause) : open_newest (runner, &cause);
+  g_autoptr (RnSafetensors) file =
+      rn_checkpoint_open_resumed (runner->work_dir, path, runner->kept, FALSE, &cause);
   if (cause != NULL)
     {
       g_propagate_error (error, cause);

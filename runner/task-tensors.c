@@ -4,6 +4,7 @@
 #include "runner/task-tensors.h"
 
 #include "runner/base/error.h"
+#include "runner/checkpoint.h"
 #include "runner/param-io.h"
 #include "runner/task.h"
 #include "runner/weights/load.h"
@@ -22,7 +23,7 @@
 /* ---- writing ---- */
 
 static gboolean
-read_number (gpointer source, gsize offset, void *dst, gsize size, GError **error)
+read_bytes (gpointer source, gsize offset, void *dst, gsize size, GError **error)
 {
   memcpy (dst, (const guint8 *) source + offset, size);
   return TRUE;
@@ -35,7 +36,19 @@ add_steps (RnSafetensorsWriter *writer, const char *name, gint64 n_steps)
   gint64 *number = g_new (gint64, 1);
 
   *number = GINT64_TO_LE (n_steps);
-  rn_safetensors_writer_add (writer, name, &desc, read_number, number, g_free);
+  rn_safetensors_writer_add (writer, name, &desc, read_bytes, number, g_free);
+}
+
+/* So that a run goes on with them wherever its checkpoint is taken. */
+static void
+add_choices (RnDevice *device, RnSafetensorsWriter *writer)
+{
+  char *text = device->vtbl->choices != NULL ? device->vtbl->choices (device) : NULL;
+
+  if (text == NULL)
+    return;
+  RnTensorDesc desc = rn_desc_vector (RN_U8, (int64_t) strlen (text));
+  rn_safetensors_writer_add (writer, RN_CHECKPOINT_CHOICES, &desc, read_bytes, text, g_free);
 }
 
 static void
@@ -64,6 +77,7 @@ rn_task_tensors_add (RnPrograms *programs, gint64 n_steps, guint what, RnSafeten
   gboolean has_part = (what & RN_TENSORS_PENDING) && rn_programs_updates_in_backward (programs);
 
   rn_params_add_to (params, device, RN_ARRAY_VALUES, "", writer);
+  add_choices (device, writer);
   if ((what & RN_TENSORS_OPTIMIZER) && (n_steps > 0 || has_part))
     add_optimizer (programs, n_steps, writer);
   if (has_part)
@@ -100,7 +114,8 @@ optimizer_state (const char *name)
   const char *slash = strchr (name, '/');
 
   if (slash == NULL || g_str_has_prefix (name, PREFIX_PENDING) || g_str_has_prefix (name, PREFIX_EMA)
-      || strcmp (name, NAME_STEPS) == 0 || strcmp (name, NAME_STEPS_AND_PART) == 0)
+      || strcmp (name, NAME_STEPS) == 0 || strcmp (name, NAME_STEPS_AND_PART) == 0
+      || strcmp (name, RN_CHECKPOINT_CHOICES) == 0)
     return NULL;
   return g_strndup (name, (gsize) (slash - name));
 }

@@ -6,6 +6,8 @@
 #include "runner/auto-scale-lr.h"
 #include "runner/base/error.h"
 #include "runner/base/size.h"
+#include "runner/checkpoint.h"
+#include "runner/checkpoint-list.h"
 #include "runner/config/config.h"
 #include "runner/fit.h"
 #include "runner/predict.h"
@@ -160,6 +162,30 @@ load_start (RnTraining *training, GError **error)
   return TRUE;
 }
 
+/*
+ * What the device of the run had chosen, before anything is planned: it decides how much workspace there is.
+ * What is wrong with the file is said, and ends the run, when the rest of it is loaded.
+ */
+static void
+take_choices (const RnJob *job)
+{
+  RnDevice *device = job->device;
+
+  if (device->vtbl->take_choices == NULL)
+    return;
+  const char *work_dir = job->config.work_dir;
+  g_autoptr (GPtrArray) list = rn_checkpoint_list_read (work_dir, NULL);
+  g_autoptr (RnSafetensors) file =
+      list != NULL ? rn_checkpoint_open_resumed (work_dir, job->config.resume_from, list, TRUE, NULL) : NULL;
+  if (file == NULL)
+    return;
+  const RnStoredTensor *choices = rn_safetensors_find (file, RN_CHECKPOINT_CHOICES);
+  if (choices != NULL)
+    device->vtbl->take_choices (device, (const char *) choices->data, choices->bytes);
+  else if (g_strcmp0 (rn_safetensors_metadata (file, RN_CHECKPOINT_DEVICE), device->description) == 0)
+    device->vtbl->take_choices (device, NULL, 0);
+}
+
 /* What needs the file alone comes first: nobody waits for a large data set to learn of a misspelt key. */
 static gboolean
 build (RnTraining *training, const char *timestamp, gboolean is_resumed, GError **error)
@@ -174,8 +200,11 @@ build (RnTraining *training, const char *timestamp, gboolean is_resumed, GError 
       || !rn_auto_scale_lr (&job->config, job->data.samples_per_gpu, training->optimizer, error)
       || (!is_resumed && (training->start = rn_start_weights_new (job->root, error)) == NULL)
       || !rn_hook_list_prepare (hooks, job->wants, error)
-      || !rn_strategies_check (job->root, &job->config, job->wants, error) || !open_parts (training, error)
-      || (training->task = rn_train_task_new (job, error)) == NULL)
+      || !rn_strategies_check (job->root, &job->config, job->wants, error))
+    return FALSE;
+  if (is_resumed)
+    take_choices (job);
+  if (!open_parts (training, error) || (training->task = rn_train_task_new (job, error)) == NULL)
     return FALSE;
   g_autoptr (GArray) workflow = rn_workflow_parse (job->config.workflow, error);
   if (workflow == NULL)

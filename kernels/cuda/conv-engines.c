@@ -29,8 +29,8 @@ rn_conv_engine_refusal (const RnCudnnConfigInfo *info, const RnConvFilter *filte
     return "it rounds what it reads";
   if (filter->single && !filter->tf32 && (info->numerical_notes & NOTE (TENSOR_CORE)))
     return "its tensor cores round single precision";
-  if (filter->deterministic && (info->numerical_notes & NOTE (NONDETERMINISTIC)))
-    return "it is not deterministic";
+  if (info->numerical_notes & NOTE (NONDETERMINISTIC))
+    return "it gives other bits each time";
   if (info->workspace > filter->workspace_limit)
     return "it needs more workspace than the limit";
   return NULL;
@@ -41,13 +41,12 @@ rn_conv_engine_detail (const RnCudnnConfigInfo *info)
 {
   guint notes = info->numerical_notes;
 
-  return g_strdup_printf ("engine %" G_GINT64_FORMAT "%s%s%s%s", info->engine,
+  return g_strdup_printf ("engine %" G_GINT64_FORMAT "%s%s%s", info->engine,
                           info->engine == 0 ? ", generic" : "",
                           notes & NOTE (TENSOR_CORE) ? ", tensor cores" : "",
                           notes & NOTE (FFT)        ? ", FFT"
                           : notes & NOTE (WINOGRAD) ? ", Winograd"
-                                                    : "",
-                          notes & NOTE (NONDETERMINISTIC) ? ", not deterministic" : "");
+                                                    : "");
 }
 
 gboolean

@@ -8,10 +8,9 @@ G_BEGIN_DECLS
 
 typedef struct
 {
-  gboolean tf32;          /* of a problem in F32: tensor cores may round what they multiply */
-  gboolean single;        /* the problem is in F32 */
-  gboolean deterministic; /* the same bits each time */
-  gsize workspace_limit;  /* bytes */
+  gboolean tf32;         /* of a problem in F32: tensor cores may round what they multiply */
+  gboolean single;       /* the problem is in F32 */
+  gsize workspace_limit; /* bytes */
 } RnConvFilter;
 
 typedef struct

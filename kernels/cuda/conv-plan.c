@@ -84,17 +84,16 @@ library_new (const RnConvOptions *options, GError **error)
   return library;
 }
 
-/* What is damaged is chosen anew. */
+/* *@damage: what of it could not be read, and is chosen anew; else NULL. */
 static RnPlanStore *
-open_store (const char *path, const char *consequence)
+open_store (const char *path, char **damage)
 {
   RnPlanStore *store = path != NULL ? rn_plan_store_open (path) : NULL;
 
   if (store != NULL && rn_plan_store_damage (store) != NULL)
     {
       g_autofree char *name = rn_printable (path, FALSE);
-      g_warning ("%s: %s: the engines of convolutions in it are chosen again%s", name,
-                 rn_plan_store_damage (store), consequence);
+      *damage = g_strdup_printf ("%s: %s", name, rn_plan_store_damage (store));
     }
   return store;
 }
@@ -114,9 +113,11 @@ open_stores (RnConvLibrary *library, int ordinal, const RnConvOptions *options, 
     }
   library->machine = g_strdup_printf ("cuDNN %s, %s, %d.%d, %d multiprocessors", version, properties.name,
                                       properties.major, properties.minor, properties.multiProcessorCount);
-  library->run = open_store (options->plan_file, ", and bits will differ");
-  library->cache = open_store (options->cache_file, "");
-  library->has_warned = library->run != NULL && rn_plan_store_damage (library->run) != NULL;
+  g_autofree char *damage = NULL;
+  library->run = open_store (options->plan_file, &library->loss);
+  library->cache = open_store (options->cache_file, &damage);
+  if (damage != NULL)
+    g_warning ("%s: the engines of convolutions in it are chosen again", damage);
   return TRUE;
 }
 
@@ -175,6 +176,38 @@ rn_conv_library_save (RnConvLibrary *library)
   return RN_STATUS_OK;
 }
 
+char *
+rn_conv_library_choices (const RnConvLibrary *library)
+{
+  if (library->run == NULL)
+    return NULL;
+  g_autoptr (RnPlanStore) used = rn_plan_store_new_from_text ("", 0);
+  for (guint i = 0; i < rn_plan_store_size (library->run); i++)
+    {
+      const RnStoredPlan *plan = rn_plan_store_get (library->run, i);
+      if (strcmp (plan->machine, library->machine) == 0
+          && g_hash_table_contains (library->choices, plan->problem))
+        rn_plan_store_put (used, plan);
+    }
+  return rn_plan_store_size (used) > 0 ? rn_plan_store_text (used) : NULL;
+}
+
+void
+rn_conv_library_take_choices (RnConvLibrary *library, const char *text, gsize size)
+{
+  if (library->run == NULL)
+    return;
+  g_autoptr (RnPlanStore) taken = rn_plan_store_new_from_text (text != NULL ? text : "", size);
+  for (guint i = 0; i < rn_plan_store_size (taken); i++)
+    rn_plan_store_put (library->run, rn_plan_store_get (taken, i));
+  const char *damage = rn_plan_store_damage (taken);
+  g_clear_pointer (&library->loss, g_free); /* that of the file matters no more */
+  if (text != NULL && damage == NULL)
+    return;
+  library->loss = text == NULL ? g_strdup ("what the run had chosen is not in the checkpoint")
+                               : g_strdup_printf ("what the run had chosen, in the checkpoint: %s", damage);
+}
+
 void
 rn_conv_library_free (RnConvLibrary *library)
 {
@@ -183,6 +216,7 @@ rn_conv_library_free (RnConvLibrary *library)
   rn_plan_store_free (library->run);
   rn_plan_store_free (library->cache);
   g_free (library->machine);
+  g_free (library->loss);
   g_hash_table_unref (library->choices);
   rn_cudnn_device_free (library->device);
   rn_cudnn_free (library->cudnn);
@@ -219,6 +253,23 @@ load (RnConvLibrary *library, const RnStoredPlan *stored, gsize limit)
   return choice;
 }
 
+/* Once: the run has no choice for @key that it can go on with, but it had one as far as can be known. @own:
+ * what the library refuses, or NULL. */
+static void
+warn_of_loss (RnConvLibrary *library, const char *key, const RnStoredPlan *own)
+{
+  gboolean is_other = own != NULL || rn_plan_store_has_other (library->run, key, library->machine);
+
+  if (library->has_warned || (!is_other && library->loss == NULL))
+    return;
+  if (is_other)
+    g_warning ("the run had chosen engines for convolutions with another version of cuDNN or on another "
+               "device: they are chosen again, and bits will differ");
+  else
+    g_warning ("%s: engines of convolutions are chosen again, and bits will differ", library->loss);
+  library->has_warned = TRUE;
+}
+
 /* The run's own choice, else the machine's, which becomes the run's. NULL: there is none that can be used. */
 static RnConvChoice *
 load_stored (RnConvLibrary *library, const char *key, gsize limit)
@@ -229,13 +280,8 @@ load_stored (RnConvLibrary *library, const char *key, gsize limit)
 
   if (choice != NULL)
     return choice;
-  if (library->run != NULL && !library->has_warned
-      && (own != NULL || rn_plan_store_has_other (library->run, key, library->machine)))
-    {
-      g_warning ("the run had chosen engines for convolutions with another version of cuDNN or on another "
-                 "device: they are chosen again, and bits will differ");
-      library->has_warned = TRUE;
-    }
+  if (library->run != NULL)
+    warn_of_loss (library, key, own);
   const RnStoredPlan *common =
       library->cache != NULL ? rn_plan_store_find (library->cache, key, library->machine) : NULL;
   choice = common != NULL ? load (library, common, limit) : NULL;
@@ -286,7 +332,6 @@ rn_conv_filter (const RnConvLibrary *library, const RnConvProblem *problem, gsiz
 {
   return (RnConvFilter){ .tf32 = problem->tf32,
                          .single = problem->dtype == RN_F32,
-                         .deterministic = library->deterministic,
                          .workspace_limit = workspace_limit };
 }
 

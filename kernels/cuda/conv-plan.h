@@ -52,7 +52,7 @@ typedef struct
 
 typedef struct
 {
-  gboolean deterministic;             /* first engine by rank; none with the note NONDETERMINISTIC */
+  gboolean deterministic;             /* the first engine by rank: nothing is measured or kept */
   const char *plan_file, *cache_file; /* (nullable), see RnCudaOptions */
 } RnConvOptions;
 
@@ -78,6 +78,17 @@ RnStatus rn_conv_library_set_stream (RnConvLibrary *library, cudaStream_t stream
  * taken again by a resumed run.
  */
 RnStatus rn_conv_library_save (RnConvLibrary *library);
+/*
+ * What was measured, or read, for the convolutions that were planned: text as the files have it, for a
+ * checkpoint. NULL where nothing is kept. (transfer full)
+ */
+char *rn_conv_library_choices (const RnConvLibrary *library);
+/*
+ * The choices of the run that goes on, before anything is planned: they win over those of the files. @text:
+ * @size bytes of rn_conv_library_choices, whatever became of them; NULL: there are none. What cannot be taken
+ * is chosen again, with one warning. Nothing to do where nothing is kept.
+ */
+void rn_conv_library_take_choices (RnConvLibrary *library, const char *text, gsize size);
 /* Text of the last failure, or NULL. */
 const char *rn_conv_library_fault (const RnConvLibrary *library);
 
@@ -88,7 +99,7 @@ const char *rn_conv_library_fault (const RnConvLibrary *library);
  *
  * The engine that was chosen before, in this process or by what the files of the options have; else the first
  * that passes the filter: no run-time compilation, no reduced precision, without TF32 no tensor cores on F32,
- * deterministic where asked; the generic engine is the last resort.
+ * the same bits each time; the generic engine is the last resort.
  */
 RnStatus rn_conv_plan_new (RnConvLibrary *library, const RnConvProblem *problem, gsize workspace_limit,
                            RnConvPlan **plan, const char **reason);

@@ -29,6 +29,7 @@ struct _RnConvLibrary
   char *machine;       /* version and device, as stored plans are marked; NULL: without stores */
   RnPlanStore *run;    /* (nullable) of the run */
   RnPlanStore *cache;  /* (nullable) of the machine */
+  char *loss; /* (nullable) why choices of the run may be missing: "FILE: 2 of 40 lines are damaged" */
   gboolean has_warned; /* that what the run had chosen cannot be used */
   char *fault;         /* text of the last failure, or NULL */
 };

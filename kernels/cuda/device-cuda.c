@@ -287,6 +287,18 @@ cuda_keep_choices (RnDevice *device)
   return rn_cuda_check_conv (device, rn_conv_library_save (((RnCudaDevice *) device)->conv));
 }
 
+static char *
+cuda_choices (RnDevice *device)
+{
+  return rn_conv_library_choices (((RnCudaDevice *) device)->conv);
+}
+
+static void
+cuda_take_choices (RnDevice *device, const char *text, gsize size)
+{
+  rn_conv_library_take_choices (((RnCudaDevice *) device)->conv, text, size);
+}
+
 static RnStatus
 cuda_end_op (RnDevice *device)
 {
@@ -346,6 +358,8 @@ static const RnDeviceVtbl cuda_vtbl = {
   .begin_op = cuda_begin_op,
   .end_op = cuda_end_op,
   .keep_choices = cuda_keep_choices,
+  .choices = cuda_choices,
+  .take_choices = cuda_take_choices,
   .fault = cuda_fault,
   .memory_info = cuda_memory_info,
   .destroy = cuda_destroy,

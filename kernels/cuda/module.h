@@ -10,7 +10,7 @@
 G_BEGIN_DECLS
 
 /* Counts changes of this table, of RnDevice, RnKernel, RnOpCall or anything that they hold. */
-#define RN_CUDA_MODULE_NUMBER 2
+#define RN_CUDA_MODULE_NUMBER 3
 /* The symbol: const RnCudaModule *rn_cuda_module (void). */
 #define RN_CUDA_MODULE_SYMBOL "rn_cuda_module"
 
@@ -26,7 +26,7 @@ typedef struct
   int ordinal;            /* of the device */
   gboolean half;          /* the run computes in half precision */
   gboolean tf32;          /* convolutions in single precision may round their inputs to 10 bits */
-  gboolean deterministic; /* engines by rank, none that is not reproducible, nothing is measured */
+  gboolean deterministic; /* engines by rank, nothing is measured */
   RnCudaLayout layout;
   const char *plan_file;  /* (nullable) chosen engines are read from it and written to it; lent */
   const char *cache_file; /* (nullable) engines that were chosen before on this machine; lent */

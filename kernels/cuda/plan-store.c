@@ -11,9 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#define TOO_LARGE "it is too large"
+
 struct _RnPlanStore
 {
-  char *path;
+  char *path;        /* NULL: only in memory */
   GHashTable *plans; /* key (problem, machine) -> RnStoredPlan, whose texts are owned */
   GPtrArray *order;  /* of RnStoredPlan, lent: as in the file */
   char *damage;      /* NULL: none */
@@ -151,20 +153,40 @@ read_file (const char *path, gsize *size)
   return text;
 }
 
-RnPlanStore *
-rn_plan_store_open (const char *path)
+static RnPlanStore *
+store_new (const char *path)
 {
   RnPlanStore *store = g_new0 (RnPlanStore, 1);
-  gsize size = 0;
 
   store->path = g_strdup (path);
   store->plans = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, plan_free);
   store->order = g_ptr_array_new ();
+  return store;
+}
+
+RnPlanStore *
+rn_plan_store_open (const char *path)
+{
+  RnPlanStore *store = store_new (path);
+  gsize size = 0;
   g_autofree char *text = read_file (path, &size);
+
   if (text != NULL)
     read_lines (store, text, size);
   else if (errno != ENOENT)
-    store->damage = g_strdup (errno == EFBIG ? "it is too large" : rn_open_problem (errno));
+    store->damage = g_strdup (errno == EFBIG ? TOO_LARGE : rn_open_problem (errno));
+  return store;
+}
+
+RnPlanStore *
+rn_plan_store_new_from_text (const char *text, gsize size)
+{
+  RnPlanStore *store = store_new (NULL);
+
+  if (size <= RN_PLAN_STORE_MAX_BYTES)
+    read_lines (store, text, size);
+  else
+    store->damage = g_strdup (TOO_LARGE);
   return store;
 }
 
@@ -190,6 +212,12 @@ guint
 rn_plan_store_size (const RnPlanStore *store)
 {
   return store->order->len;
+}
+
+const RnStoredPlan *
+rn_plan_store_get (const RnPlanStore *store, guint i)
+{
+  return g_ptr_array_index (store->order, i);
 }
 
 const char *
@@ -251,14 +279,23 @@ append_line (GString *text, const RnStoredPlan *plan)
   g_string_append_printf (text, "\"check\": \"%s\"}\n", check);
 }
 
+char *
+rn_plan_store_text (const RnPlanStore *store)
+{
+  GString *text = g_string_new (NULL);
+  guint n = store->order->len;
+
+  for (guint i = n > RN_PLAN_STORE_MAX_PLANS ? n - RN_PLAN_STORE_MAX_PLANS : 0; i < n; i++)
+    append_line (text, g_ptr_array_index (store->order, i));
+  return g_string_free (text, FALSE);
+}
+
 gboolean
 rn_plan_store_save (RnPlanStore *store, gboolean merge, GError **error)
 {
-  g_autoptr (GString) text = g_string_new (NULL);
-  g_autofree char *folder = g_path_get_dirname (store->path);
-
   if (!store->is_changed)
     return TRUE;
+  g_autofree char *folder = g_path_get_dirname (store->path);
   if (merge)
     {
       g_autoptr (RnPlanStore) now = rn_plan_store_open (store->path);
@@ -269,10 +306,8 @@ rn_plan_store_save (RnPlanStore *store, gboolean merge, GError **error)
             put (store, plan);
         }
     }
-  guint n = store->order->len;
-  for (guint i = n > RN_PLAN_STORE_MAX_PLANS ? n - RN_PLAN_STORE_MAX_PLANS : 0; i < n; i++)
-    append_line (text, g_ptr_array_index (store->order, i));
-  if (!rn_folder_make (folder, error) || !rn_atomic_file_save (store->path, text->str, text->len, error))
+  g_autofree char *text = rn_plan_store_text (store);
+  if (!rn_folder_make (folder, error) || !rn_atomic_file_save (store->path, text, strlen (text), error))
     return FALSE;
   store->is_changed = FALSE;
   return TRUE;

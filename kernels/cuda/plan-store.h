@@ -37,11 +37,15 @@ typedef struct
 
 /* What can be read of @path; where there is no such file, nothing. */
 RnPlanStore *rn_plan_store_open (const char *path);
+/* The same of @size bytes of such a file. It has no path, and cannot be saved. */
+RnPlanStore *rn_plan_store_new_from_text (const char *text, gsize size);
 void rn_plan_store_free (RnPlanStore *store);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RnPlanStore, rn_plan_store_free)
 
 const char *rn_plan_store_path (const RnPlanStore *store);
 guint rn_plan_store_size (const RnPlanStore *store);
+/* In the order of the file. Lent until the next put. */
+const RnStoredPlan *rn_plan_store_get (const RnPlanStore *store, guint i);
 /* What could not be read, "2 of 40 lines are damaged", or NULL. Lent. */
 const char *rn_plan_store_damage (const RnPlanStore *store);
 
@@ -53,6 +57,8 @@ gboolean rn_plan_store_has_other (const RnPlanStore *store, const char *problem,
 /* Copies @plan; it takes the place of the one of the same problem and machine. */
 void rn_plan_store_put (RnPlanStore *store, const RnStoredPlan *plan);
 
+/* The file as it would be written. (transfer full) */
+char *rn_plan_store_text (const RnPlanStore *store);
 /*
  * Writes the file, whole or not at all, if something was put since or lines of it are damaged; its folder is
  * made. @merge: plans that the file has by now and the store has not stay in it, for a file of several runs.

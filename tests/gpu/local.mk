@@ -28,7 +28,7 @@ check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-half-convs tests/gpu/test-trainin
   tests/gpu/test-conv-library tests/gpu/test-plans \
   tests/gpu/test-conv-measure tests/gpu/test-conv-stored tests/gpu/test-cudnn-cases \
   tests/gpu/test-cudnn-cases-sim tests/gpu/test-sim-cudnn tests/gpu/test-sim-engines tests/gpu/test-startup \
-  tests/gpu/test-run-device tests/gpu/test-command-line
+  tests/gpu/test-run-device tests/gpu/test-run-engines tests/gpu/test-command-line
 
 # Convolutions with the real cuDNN: it answers for devices that are not there, and needs no driver for that.
 tests_gpu_libcuda_conv_la_SOURCES = $(CUDA_CONV_SOURCES)
@@ -120,11 +120,14 @@ tests_gpu_test_training_faults_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_training_waits_SOURCES = tests/gpu/test-training-waits.c tests/gpu/sim-device.c $(TRAINING_RUN)
 tests_gpu_test_training_waits_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_training_waits_LDADD = $(CUDA_SIM_LIBS)
-# In both, the wrapped function gives the version of cuDNN.
 tests_gpu_test_run_device_SOURCES = tests/gpu/test-run-device.c tests/gpu/sim-device.c $(TRAINING_RUN)
 tests_gpu_test_run_device_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
-tests_gpu_test_run_device_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap,cudnnGetVersion
 tests_gpu_test_run_device_LDADD = $(CUDA_SIM_LIBS)
+# In both, the wrapped function gives the version of cuDNN.
+tests_gpu_test_run_engines_SOURCES = tests/gpu/test-run-engines.c tests/gpu/sim-device.c $(TRAINING_RUN)
+tests_gpu_test_run_engines_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
+tests_gpu_test_run_engines_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap,cudnnGetVersion
+tests_gpu_test_run_engines_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_startup_SOURCES = tests/gpu/test-startup.c
 tests_gpu_test_startup_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
 tests_gpu_test_startup_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap,cudnnGetVersion

@@ -261,7 +261,6 @@ test_filter (void)
   const RnConvFilter strict = { .single = TRUE, .workspace_limit = MIB };
   const RnConvFilter tf32 = { .single = TRUE, .tf32 = TRUE, .workspace_limit = MIB };
   const RnConvFilter half = { .workspace_limit = MIB };
-  const RnConvFilter deterministic = { .deterministic = TRUE, .workspace_limit = MIB };
   const struct
   {
     const RnConvFilter *filter;
@@ -275,8 +274,7 @@ test_filter (void)
     { &half, NOTE (TENSOR_CORE), 0, 0, TRUE },
     { &half, NOTE (TENSOR_CORE) | NOTE (REDUCED_PRECISION_REDUCTION), 0, 0, FALSE },
     { &tf32, NOTE (DOWN_CONVERT_INPUTS), 0, 0, FALSE },
-    { &half, NOTE (NONDETERMINISTIC), 0, 0, TRUE },
-    { &deterministic, NOTE (NONDETERMINISTIC), 0, 0, FALSE },
+    { &half, NOTE (NONDETERMINISTIC), 0, 0, FALSE },
     { &strict, NOTE (WINOGRAD) | NOTE (WINOGRAD_TILE_4x4), 0, 0, TRUE },
     { &strict, NOTE (FFT) | NOTE (STRICT_NAN_PROP), BEHAVIOR (SUPPORTS_CUDA_GRAPH_NATIVE_API), 0, TRUE },
     { &half, 0, BEHAVIOR (RUNTIME_COMPILATION), 0, FALSE },

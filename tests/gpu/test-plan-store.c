@@ -133,6 +133,37 @@ test_keeps (Fixture *fixture, gconstpointer data)
   assert_same (rn_plan_store_find (again, other.problem, other.machine), &other);
 }
 
+/* The file as a text: in its order, checked as the file is. */
+static void
+test_text (Fixture *fixture, gconstpointer data)
+{
+  write_example (fixture, 3);
+  g_autofree char *file = read_example (fixture);
+  g_autoptr (RnPlanStore) store = rn_plan_store_new_from_text (file, strlen (file));
+  g_autofree char *text = rn_plan_store_text (store);
+
+  g_assert_null (rn_plan_store_damage (store));
+  g_assert_cmpstr (text, ==, file);
+  g_assert_cmpuint (rn_plan_store_size (store), ==, 3);
+  for (guint i = 0; i < 3; i++)
+    {
+      g_autofree char *problem = g_strdup_printf ("%s %u", example.problem, i);
+      g_assert_cmpstr (rn_plan_store_get (store, i)->problem, ==, problem);
+    }
+
+  text[strlen (text) / 2] ^= 1;
+  g_autoptr (RnPlanStore) damaged = rn_plan_store_new_from_text (text, strlen (text));
+  g_assert_cmpstr (rn_plan_store_damage (damaged), ==, "1 of 3 lines are damaged");
+  g_assert_cmpuint (rn_plan_store_size (damaged), ==, 2);
+
+  g_autoptr (RnPlanStore) nothing = rn_plan_store_new_from_text ("", 0);
+  g_assert_null (rn_plan_store_damage (nothing));
+  g_assert_cmpuint (rn_plan_store_size (nothing), ==, 0);
+  g_autofree char *huge = g_malloc0 (RN_PLAN_STORE_MAX_BYTES + 1);
+  g_autoptr (RnPlanStore) refused = rn_plan_store_new_from_text (huge, RN_PLAN_STORE_MAX_BYTES + 1);
+  g_assert_cmpstr (rn_plan_store_damage (refused), ==, "it is too large");
+}
+
 /* A file of several runs: what another one has added meanwhile stays. */
 static void
 test_merges (Fixture *fixture, gconstpointer data)
@@ -316,6 +347,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   ADD ("keeps", test_keeps);
+  ADD ("text", test_text);
   ADD ("merges", test_merges);
   ADD ("damage", test_damage);
   ADD ("damage-goes", test_damage_goes);

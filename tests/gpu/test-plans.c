@@ -141,7 +141,6 @@ plan_all (RnConvLibrary *library, const char *profile, const Math *math, const G
         g_error ("%s: %s: %s", profile, text, reason);
       const char *detail = rn_conv_plan_detail (plan);
       g_assert_cmpuint (rn_conv_plan_workspace (plan), <=, LIMIT);
-      g_assert_null (strstr (detail, "not deterministic"));
       if (math->dtype == RN_F32 && !math->tf32)
         g_assert_null (strstr (detail, "tensor cores"));
       found.workspace = MAX (found.workspace, rn_conv_plan_workspace (plan));

@@ -13,6 +13,7 @@ const SimConfig a100 = { .model = "a100", .n_devices = 1, .driver_version = 1300
 
 Outcome *watched;
 gboolean is_long;
+GString *run_messages;
 
 static char *data; /* folder of the data set */
 
@@ -178,6 +179,34 @@ run_interrupted (Run run, Outcome *straight, Outcome *resumed)
   remove_tree (dir);
 }
 
+Run
+configured_run (SimConfig sim, const char *device)
+{
+  return (Run){ .on_cpu = TRUE,
+                .sim = sim,
+                .strategy = -1,
+                .more = { "checkpoint_config={interval: 1, by_epoch: false}", device } };
+}
+
+void
+run_configured (const Run *run, const char *dir, gboolean is_resumed, Outcome *outcome)
+{
+  g_autoptr (GError) error = NULL;
+
+  sim_reset (&run->sim);
+  g_autoptr (RnTraining) training = open_run (run, dir);
+  if (is_resumed)
+    rn_runner_resume (training->runner, training->job->config.resume_from, &error);
+  g_assert_no_error (error);
+  watched = outcome;
+  rn_runner_run (training->runner, &error);
+  g_assert_no_error (error);
+  watched = NULL;
+  g_assert_cmpint (rn_runner_iter (training->runner), ==, run->n_iters);
+  g_clear_pointer (&outcome->params, g_array_unref);
+  outcome->params = read_params (training->runner);
+}
+
 /*
  * A loss is a sum over layers' results, each rounded once: half a unit in the last place of 11 bits (F16) or
  * 8 (BF16), on both devices, through at most N_LAYERS layers. From the second iteration on the weights have
@@ -220,6 +249,31 @@ drop_message (const char *domain, GLogLevelFlags level, const char *message, gpo
     g_log_default_handler (domain, level, message, user_data);
 }
 
+static void
+keep_message (const char *domain, GLogLevelFlags level, const char *message, gpointer user_data)
+{
+  if (level & (G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL))
+    g_log_default_handler (domain, level, message, user_data);
+  g_string_append_printf (run_messages, "%s\n", message);
+}
+
+void
+keep_messages (void)
+{
+  run_messages = g_string_new (NULL);
+  g_log_set_default_handler (keep_message, NULL);
+}
+
+guint
+count_messages (const char *part)
+{
+  guint n = 0;
+
+  for (const char *at = strstr (run_messages->str, part); at != NULL; at = strstr (at + 1, part))
+    n++;
+  return n;
+}
+
 void
 training_runs_begin (void)
 {
@@ -243,4 +297,6 @@ training_runs_end (void)
 {
   remove_tree (data);
   g_free (data);
+  if (run_messages != NULL)
+    g_string_free (g_steal_pointer (&run_messages), TRUE);
 }

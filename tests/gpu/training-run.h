@@ -9,6 +9,7 @@
 #include "tests/runner/small-detector.h"
 
 #define MAX_ITERS 20
+#define TF32 "device={type: cuda, tf32: true}"
 
 /* How a run is made. */
 typedef struct
@@ -45,6 +46,10 @@ extern gboolean is_long;
 /* Once, in front of the tests; and the end of it. */
 void training_runs_begin (void);
 void training_runs_end (void);
+/* From here on what is logged is kept, in @run_messages. */
+void keep_messages (void);
+extern GString *run_messages;
+guint count_messages (const char *part);
 /* The folder of their data set. */
 const char *training_data (void);
 
@@ -58,6 +63,13 @@ RnTraining *open_run (const Run *run, const char *dir);
 void run_training (const Run *run, Outcome *outcome);
 /* Four iterations of @run at once; and two, then two more from the checkpoint of the second. */
 void run_interrupted (Run run, Outcome *straight, Outcome *resumed);
+
+/* One whose device is that of the configuration, by @device, not one that the test opens, and that saves each
+ * iteration. */
+Run configured_run (SimConfig sim, const char *device);
+/* All of it in @dir, on a simulation that begins anew; @is_resumed: from its `resume_from`, or else the last
+ * checkpoint in @dir. */
+void run_configured (const Run *run, const char *dir, gboolean is_resumed, Outcome *outcome);
 
 /* How far, relatively, losses may be from those of the CPU when activations are of @dtype. */
 double loss_tolerance (RnDType dtype);

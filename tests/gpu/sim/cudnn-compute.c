@@ -298,11 +298,10 @@ store_output (const Run *run, const SimConvPointers *p, int64_t n)
   const SimConv *c = run->conv;
   const float *sum = run->output;
 
+  if (!c->has_bias || run->choice.engine->writes_early)
+    store_image (run, &c->y, p->y, n, sum);
   if (!c->has_bias)
-    {
-      store_image (run, &c->y, p->y, n, sum);
-      return;
-    }
+    return;
   for (int64_t k = 0; k < run->k; k++)
     for (int64_t y = 0; y < run->oh; y++)
       for (int64_t x = 0; x < run->ow; x++)

@@ -42,6 +42,7 @@ static const SimEngine engines[] = {
     .workspace = 1,
     .speed = 60 },
   { .index = SIM_ENGINE_NAN, .writes_nan = TRUE, .workspace = 2, .extra_bytes = 512, .speed = 75 },
+  { .index = SIM_ENGINE_EARLY, .writes_early = TRUE, .workspace = 1, .speed = 50 },
 };
 
 const SimEngine *
@@ -76,6 +77,8 @@ sim_engine_refusal (const SimEngine *engine, const SimGraph *graph, const SimPro
     return "the engine is for FLOAT";
   if ((engine->writes_nan || engine->rounds_sums) && c->x.type == CUDNN_DATA_FLOAT)
     return "the engine is for half precision";
+  if (engine->writes_early && !c->has_residual)
+    return "the engine is for a residual";
   return NULL;
 }
 
@@ -110,7 +113,7 @@ sim_engines_rank (cudnnBackendHeurMode_t mode, const SimGraph *graph, const SimP
     { SIM_ENGINE_COMPILED, 0 },     { SIM_ENGINE_HUGE, 0 },         { SIM_ENGINE_REDUCED, 0 },
     { SIM_ENGINE_DOWN_CONVERT, 0 }, { SIM_ENGINE_RANDOM_ORDER, 0 }, { SIM_ENGINE_TENSOR_CORE, 0 },
     { SIM_ENGINE_NORMAL, 0 },       { SIM_ENGINE_NORMAL, 1 },       { SIM_ENGINE_WRONG, 0 },
-    { SIM_ENGINE_NAN, 0 },
+    { SIM_ENGINE_NAN, 0 },          { SIM_ENGINE_EARLY, 0 },
   };
   static const Proposal searched[] = {
     { SIM_ENGINE_NORMAL, 1 }, { SIM_ENGINE_TENSOR_CORE, 0 }, { SIM_ENGINE_RANDOM_ORDER, 0 },

@@ -289,6 +289,31 @@ sim_cudnn_forget (void)
     g_hash_table_remove_all (executions);
 }
 
+static struct
+{
+  int64_t engine;
+  double factor;
+} slow = { -1, 1 };
+
+void
+sim_cudnn_slow_down (int64_t engine, double factor)
+{
+  slow.engine = engine;
+  slow.factor = factor;
+}
+
+/* Milliseconds. */
+static double
+time_of (const Execution *e)
+{
+  const SimEngine *engine = e->choice.engine;
+  double speed = engine->speed * (1 + 0.5 * (double) e->choice.knob);
+
+  if (engine->index == slow.engine)
+    speed /= slow.factor;
+  return 1e-3 + sim_conv_work (&e->conv) / (1e9 * speed);
+}
+
 static void
 run (void *closure)
 {
@@ -299,9 +324,7 @@ run (void *closure)
     memset (e->pointers.workspace, 0xff, e->workspace_bytes);
   sim_conv_run (&e->conv, e->choice, &e->pointers);
   count_execution (e->choice.engine->index);
-  sim_spend (1e-3
-             + sim_conv_work (&e->conv)
-                   / (1e9 * e->choice.engine->speed * (1 + 0.5 * (double) e->choice.knob)));
+  sim_spend (time_of (e));
 }
 
 static cudnnStatus_t

@@ -99,6 +99,7 @@ typedef struct
     SIM_ORDER_RANDOM,
   } order;
   gboolean rounds_sums, drops_terms, writes_nan, cannot_run;
+  gboolean writes_early; /* in front of the residual, which there must be */
   gboolean any_alignment;
   gsize workspace;   /* times the weights in F32 */
   gsize extra_bytes; /* and so many more */

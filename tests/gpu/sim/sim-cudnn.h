@@ -31,11 +31,15 @@ extern "C"
     SIM_ENGINE_REDUCED = 7,      /* REDUCED_PRECISION_REDUCTION: rounds sums to half precision */
     SIM_ENGINE_DOWN_CONVERT = 8, /* DOWN_CONVERT_INPUTS: F32 by way of F16 */
     SIM_ENGINE_NAN = 39,         /* half precision: the last element is a NaN, and no note says so */
+    SIM_ENGINE_EARLY = 42,       /* writes the output before it reads the residual, and no note says so */
   };
 
   /* Executions of the engine that ran since sim_cudnn_forget. */
   unsigned long sim_cudnn_n_executions (int64_t engine);
   void sim_cudnn_forget (void);
+  /* From now on the engine takes @factor times the time, so that a measurement chooses another; 1: as before.
+   */
+  void sim_cudnn_slow_down (int64_t engine, double factor);
   /* Handles and descriptors that are not destroyed yet. */
   unsigned long sim_cudnn_n_live (void);
 
