@@ -238,6 +238,7 @@ rn_plan_new_bounds (RnGraph *graph, RnDevice *device, gboolean inplace, GError *
           g_prefix_error (error, "%s: ", rn_graph_op (graph, i)->scope);
           return NULL;
         }
+      plan->is_bound |= plan->prepared[i].is_bound;
       if (rn_graph_op (graph, i)->phase == RN_PHASE_FORWARD)
         plan->macs += rn_op_cost (&plan->calls[i]).macs;
     }

@@ -46,7 +46,9 @@ typedef struct
   gsize arena_bytes;      /* highest end of a buffer */
   gsize live_bound_bytes; /* largest sum of live buffers at one op: no placement can need less */
   gsize workspace_bytes;  /* largest workspace of one op */
-  int peak_op;            /* an op at which live_bound_bytes is reached */
+  gboolean is_bound; /* some workspaces are bounds: a plan that is made when the kernels have measured has
+                      * smaller ones */
+  int peak_op;       /* an op at which live_bound_bytes is reached */
   gsize host_arena_bytes, host_live_bound_bytes; /* the same of the host's arena */
   gint64 macs;                  /* convolution multiply-adds of the forward ops, for the whole batch */
   gboolean finalized, measured; /* done once */

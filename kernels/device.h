@@ -25,6 +25,9 @@ typedef struct
   const RnKernel *kernel;
   gpointer state;        /* the kernel's own; may be NULL */
   gsize workspace_bytes; /* scratch that run () needs, from the plan's arena, 64-byte aligned */
+  /* workspace_bytes is the most of what measure () may choose: whoever prepares the call again behind it gets
+   * what the choice needs, which is not more. */
+  gboolean is_bound;
   const char
       *detail; /* what a vendor library chose ("jit:avx512_core"), for messages; lent by state; may be NULL */
 } RnPrepared;
@@ -136,6 +139,7 @@ struct _RnDevice
   int n_threads;
   const RnKernel *const *kernels; /* NULL-ended, sorted by priority, largest first */
   gsize workspace_limit;          /* most scratch bytes of one op; 0: no limit */
+  gboolean plans_bounds; /* behind measure () too, calls are prepared with the workspace that was a bound */
   char *const *prefer,
       *const *forbid; /* kernel name patterns (glob), from the configuration; NULL-ended or NULL; lent */
   /* (nullable) lent: kernels of calls are looked up here first, and kept here. Plans are then only to be

@@ -2,6 +2,7 @@
  * programs-memory.c: the memory of a run: taken in one go before the first step, and given back where a plan
  * leaves it idle.
  */
+#define G_LOG_DOMAIN "rn-runner"
 #include "config.h"
 
 #include "runner/programs-private.h"
@@ -66,6 +67,59 @@ reserve_arena (RnPrograms *p, GError **error)
   return FALSE;
 }
 
+static void
+release_arena (RnPrograms *p)
+{
+  p->device->vtbl->free (p->device, p->arenas.memory[RN_SPACE_DEVICE], p->arenas.bytes[RN_SPACE_DEVICE]);
+  p->arenas.memory[RN_SPACE_DEVICE] = NULL;
+  p->arenas.bytes[RN_SPACE_DEVICE] = 0;
+}
+
+static gboolean
+synchronize (RnPrograms *p, GError **error)
+{
+  const RnDeviceVtbl *vtbl = p->device->vtbl;
+  RnStatus status = vtbl->synchronize != NULL ? vtbl->synchronize (p->device) : RN_STATUS_OK;
+
+  if (status != RN_STATUS_OK)
+    g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "device %s failed: %s", vtbl->name,
+                 rn_device_fault (p->device, status));
+  return status == RN_STATUS_OK;
+}
+
+/*
+ * Kernels choose by measuring in an arena that has room for each of their choices, where executors are made.
+ * Then all is planned again with what the chosen ones need, and the arena is taken once more. The first one
+ * is the most that the run ever holds: offsets are found by trying, and where smaller workspaces come to a
+ * larger arena, all stays as it was planned.
+ */
+static gboolean
+measure_kernels (RnPrograms *p, GError **error)
+{
+  gsize bound = p->memory.arena_bytes;
+
+  if (!p->is_bound)
+    return TRUE;
+  g_message ("measuring kernels for %d shape%s", p->n_shapes, p->n_shapes == 1 ? "" : "s");
+  for (int i = 0; i < p->n_shapes; i++)
+    if (rn_programs_prepare (p, p->shapes[i], error) == NULL)
+      return FALSE;
+  if (!synchronize (p, error) || !rn_programs_plan_again (p, error))
+    return FALSE;
+  if (p->memory.arena_bytes > bound)
+    {
+      p->device->plans_bounds = TRUE;
+      if (!rn_programs_plan_again (p, error))
+        return FALSE;
+    }
+  if (p->memory.arena_bytes == bound)
+    return TRUE;
+  g_autofree char *before = rn_size_format (bound), *after = rn_size_format (p->memory.arena_bytes);
+  g_message ("memory: the arena is %s; with room for every choice of the kernels it was %s", after, before);
+  release_arena (p);
+  return reserve_arena (p, error);
+}
+
 static gboolean
 reserve_host_arena (RnPrograms *p, GError **error)
 {
@@ -99,7 +153,7 @@ rn_programs_reserve (RnPrograms *p, GError **error)
   int n_states = p->options.training ? rn_programs_n_states (p) : 0;
   if (!rn_param_set_allocate (p->params, p->device, has_gradients, n_states, error)
       || (p->options.training && p->options.ema && !rn_param_set_allocate_ema (p->params, error))
-      || !reserve_arena (p, error) || !reserve_host_arena (p, error))
+      || !reserve_arena (p, error) || !reserve_host_arena (p, error) || !measure_kernels (p, error))
     return FALSE;
   if (p->update_plan)
     {

@@ -41,6 +41,7 @@ struct _RnPrograms
   RnExecutor *update;
 
   gboolean planned, reserved;
+  gboolean is_bound; /* of some plan: see plan.h */
   RnMemory memory;
   RnArenas arenas;
 
@@ -55,6 +56,8 @@ struct _RnPrograms
 /* Arrays that the optimizer keeps. */
 int rn_programs_n_states (const RnPrograms *programs);
 
+/* Forgets the plans and makes them again, with what kernels have chosen meanwhile; programs are new. */
+gboolean rn_programs_plan_again (RnPrograms *programs, GError **error);
 /* The program of a shape with its executor, from the cache or new. The arena must be reserved. */
 RnProgram *rn_programs_prepare (RnPrograms *programs, RnShape shape, GError **error);
 

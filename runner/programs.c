@@ -308,6 +308,27 @@ specify_update (RnPrograms *p)
   g_ptr_array_set_size (p->cache, 0);
 }
 
+/* What the arenas must hold: all shapes, and the update if it is planned already. */
+static gboolean
+plan_arenas (RnPrograms *p, RnProgress progress, gpointer user_data, GError **error)
+{
+  p->memory = (RnMemory){ 0 };
+  p->is_bound = FALSE;
+  for (int i = 0; i < p->n_shapes; i++)
+    {
+      const RnPlan *plan = rn_programs_get_plan (p, p->shapes[i], error);
+      if (!plan)
+        return FALSE;
+      account (p, plan, p->shapes[i]);
+      p->is_bound |= plan->is_bound;
+      if (progress)
+        progress (i + 1, p->n_shapes, user_data);
+    }
+  if (p->update_plan != NULL)
+    account (p, p->update_plan, p->memory.worst);
+  return TRUE;
+}
+
 static gboolean
 plan_update (RnPrograms *p, GError **error)
 {
@@ -321,28 +342,14 @@ plan_update (RnPrograms *p, GError **error)
   return TRUE;
 }
 
-gboolean
-rn_programs_plan (RnPrograms *p, RnProgress progress, gpointer user_data, GError **error)
+/* What is there beside the arenas, and the sums. */
+static void
+sum_memory (RnPrograms *p)
 {
   if (p->options.training)
-    specify_update (p);
-  for (int i = 0; i < p->n_shapes; i++)
     {
-      const RnPlan *plan = rn_programs_get_plan (p, p->shapes[i], error);
-      if (!plan)
-        return FALSE;
-      account (p, plan, p->shapes[i]);
-      if (progress)
-        progress (i + 1, p->n_shapes, user_data);
-    }
-
-  if (p->options.training)
-    {
-      gsize grad_bytes = rn_param_set_grad_bytes (p->params);
-      if (!plan_update (p, error))
-        return FALSE;
-      p->memory.grad_bytes = p->options.update_in_backward ? 0 : grad_bytes;
       gsize state_bytes = (gsize) rn_programs_n_states (p) * rn_param_set_state_bytes (p->params);
+      p->memory.grad_bytes = p->options.update_in_backward ? 0 : rn_param_set_grad_bytes (p->params);
       if (p->options.momentum == RN_MOMENTUM_HOST)
         p->memory.host_state_bytes = state_bytes;
       else
@@ -353,6 +360,27 @@ rn_programs_plan (RnPrograms *p, RnProgress progress, gpointer user_data, GError
   p->memory.total_bytes = p->memory.param_bytes + p->memory.grad_bytes + p->memory.state_bytes
                           + p->memory.ema_bytes + p->memory.arena_bytes;
   p->memory.host_bytes = p->memory.host_arena_bytes + p->memory.host_state_bytes;
+}
+
+gboolean
+rn_programs_plan (RnPrograms *p, RnProgress progress, gpointer user_data, GError **error)
+{
+  if (p->options.training)
+    specify_update (p);
+  if (!plan_arenas (p, progress, user_data, error) || (p->options.training && !plan_update (p, error)))
+    return FALSE;
+  sum_memory (p);
   p->planned = TRUE;
+  return TRUE;
+}
+
+gboolean
+rn_programs_plan_again (RnPrograms *p, GError **error)
+{
+  p->current = NULL;
+  g_ptr_array_set_size (p->cache, 0);
+  if (!plan_arenas (p, NULL, NULL, error))
+    return FALSE;
+  sum_memory (p);
   return TRUE;
 }

@@ -69,8 +69,8 @@ void rn_programs_set_multipliers (RnPrograms *programs, int param, RnParamMultip
 guint rn_programs_groups (RnPrograms *programs, const double **lr_mults);
 
 /*
- * Plans every shape of the run without touching the device: afterwards rn_programs_memory is exact. @progress
- * (may be NULL) is called after each.
+ * Plans every shape of the run without touching the device: afterwards rn_programs_memory is exact, or where
+ * kernels choose by measuring the most. @progress (may be NULL) is called after each.
  */
 typedef void (*RnProgress) (int done, int total, gpointer user_data);
 gboolean rn_programs_plan (RnPrograms *programs, RnProgress progress, gpointer user_data, GError **error);
@@ -91,8 +91,12 @@ typedef struct
 
 RnMemory rn_programs_memory (RnPrograms *programs);
 
-/* Allocates parameters, gradients, the optimizer's state, the running mean and the arena, and touches every
- * page. Plans first if that was not done. RN_DEVICE_ERROR_MEMORY. */
+/*
+ * Allocates parameters, gradients, the optimizer's state, the running mean and the arena, and touches every
+ * page. Plans first if that was not done. Kernels that choose by measuring do it here, for every shape; then
+ * all is planned again and the arena allocated once more, so that rn_programs_memory is exact.
+ * RN_DEVICE_ERROR_MEMORY, RN_DEVICE_ERROR_KERNEL.
+ */
 gboolean rn_programs_reserve (RnPrograms *programs, GError **error);
 /*
  * Gives back to the system what the program that ran last leaves unused of the arenas; a larger one takes it

@@ -171,9 +171,10 @@ take_choices (const RnJob *job)
 {
   RnDevice *device = job->device;
 
-  if (device->vtbl->take_choices == NULL)
-    return;
   const char *work_dir = job->config.work_dir;
+
+  if (device->vtbl->take_choices == NULL || work_dir == NULL)
+    return;
   g_autoptr (GPtrArray) list = rn_checkpoint_list_read (work_dir, NULL);
   g_autoptr (RnSafetensors) file =
       list != NULL ? rn_checkpoint_open_resumed (work_dir, job->config.resume_from, list, TRUE, NULL) : NULL;

@@ -407,6 +407,20 @@ measuring_init (Measuring *m)
   return upload_inputs (m);
 }
 
+/* With nothing to compare there is no choice by time: the one by rank is kept, as others are. */
+static RnStatus
+keep_first (RnConvPlan *plan)
+{
+  RnConvChoice *choice = plan->choice;
+  g_autofree char *json = rn_cudnn_plan_to_json (plan->library->cudnn, choice->plan);
+
+  if (json == NULL)
+    return rn_conv_fail_cudnn (plan->library);
+  choice->is_measured = TRUE;
+  rn_conv_plan_take (plan, rn_conv_choice_ref (choice), json, 0);
+  return RN_STATUS_OK;
+}
+
 RnStatus
 rn_conv_plan_measure (RnConvPlan *plan, const RnConvPointers *pointers, gsize workspace_limit)
 {
@@ -431,9 +445,8 @@ rn_conv_plan_measure (RnConvPlan *plan, const RnConvPointers *pointers, gsize wo
                            .tolerance = rn_conv_tolerance (problem),
                            .stream = library->stream };
   RN_TRY (list_candidates (&m, candidates, &has_generic));
-  /* With nothing to compare there is no choice by time. */
   if (!has_generic)
-    return RN_STATUS_OK;
+    return keep_first (plan);
   RN_TRY (measuring_init (&m));
   RN_TRY (find_best (&m, candidates, &best, &ms));
 

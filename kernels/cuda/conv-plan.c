@@ -45,7 +45,7 @@ rn_conv_choice_new (RnCudnnPlan *plan, gsize workspace, const char *detail)
 
   choice->n_refs = 1;
   choice->plan = plan;
-  choice->workspace = workspace;
+  choice->workspace = choice->bound = workspace;
   choice->detail = g_strdup (detail);
   return choice;
 }
@@ -321,6 +321,7 @@ rn_conv_plan_take (RnConvPlan *plan, RnConvChoice *choice, const char *json, dou
     rn_plan_store_put (library->run, &stored);
   if (library->cache != NULL)
     rn_plan_store_put (library->cache, &stored);
+  choice->bound = MAX (choice->bound, plan->choice->bound);
   g_hash_table_replace (library->choices, g_strdup (plan->key), choice);
   rn_conv_plan_adopt (plan);
 }
@@ -359,8 +360,7 @@ first_of (RnConvLibrary *library, RnConvEngine *const *engines, guint n, gsize l
   return NULL;
 }
 
-/* For a device that is not there and that would measure: the most that any engine takes that may be chosen.
- */
+/* For a measurement: room for each engine that it may choose. */
 static RnStatus
 widen (RnConvLibrary *library, const RnCudnnGraph *graph, const RnConvFilter *filter, RnConvChoice *choice)
 {
@@ -370,7 +370,7 @@ widen (RnConvLibrary *library, const RnCudnnGraph *graph, const RnConvFilter *fi
   if (!rn_conv_engines_ask_all (library->cudnn, library->device, graph, filter, engines, NULL, &reason))
     return rn_conv_fail_cudnn (library);
   for (guint i = 0; i < engines->len; i++)
-    choice->workspace = MAX (choice->workspace, ((const RnConvEngine *) engines->pdata[i])->info.workspace);
+    choice->bound = MAX (choice->bound, ((const RnConvEngine *) engines->pdata[i])->info.workspace);
   return RN_STATUS_OK;
 }
 
@@ -407,8 +407,7 @@ choose (RnConvLibrary *library, const RnConvProblem *problem, gsize limit, RnCon
     *choice = first_of (library, &generic, 1, limit, reason);
   if (*choice == NULL)
     return RN_STATUS_UNSUPPORTED;
-  return library->is_plan_only && !library->deterministic ? widen (library, graph, &filter, *choice)
-                                                          : RN_STATUS_OK;
+  return library->deterministic ? RN_STATUS_OK : widen (library, graph, &filter, *choice);
 }
 
 RnStatus
@@ -462,7 +461,19 @@ rn_conv_plan_free (RnConvPlan *plan)
 gsize
 rn_conv_plan_workspace (const RnConvPlan *plan)
 {
-  return plan->choice->workspace;
+  return rn_conv_plan_is_bound (plan) ? plan->choice->bound : plan->choice->workspace;
+}
+
+gboolean
+rn_conv_plan_is_bound (const RnConvPlan *plan)
+{
+  return !plan->library->deterministic && !plan->choice->is_measured;
+}
+
+gsize
+rn_conv_plan_bound (const RnConvPlan *plan)
+{
+  return plan->choice->bound;
 }
 
 const char *

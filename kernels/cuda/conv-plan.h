@@ -62,10 +62,7 @@ typedef struct
  */
 RnConvLibrary *rn_conv_library_new (int ordinal, cudaStream_t stream, const RnConvOptions *options,
                                     GError **error);
-/*
- * For a device that is not there, described in JSON; rn_conv_plan_run is then refused. Unless deterministic,
- * the workspace of a plan is the most that an engine takes which a measurement could choose.
- */
+/* For a device that is not there, described in JSON; rn_conv_plan_run is then refused. */
 RnConvLibrary *rn_conv_library_new_for_profile (const char *json, const RnConvOptions *options,
                                                 GError **error);
 void rn_conv_library_free (RnConvLibrary *library);
@@ -103,7 +100,14 @@ const char *rn_conv_library_fault (const RnConvLibrary *library);
  */
 RnStatus rn_conv_plan_new (RnConvLibrary *library, const RnConvProblem *problem, gsize workspace_limit,
                            RnConvPlan **plan, const char **reason);
+/*
+ * Bytes that it needs to run; before a measurement, for which they have to be there, the most that an engine
+ * takes which that may choose: then it is a bound, and a plan that is made afterwards needs not more.
+ */
 gsize rn_conv_plan_workspace (const RnConvPlan *plan);
+gboolean rn_conv_plan_is_bound (const RnConvPlan *plan);
+/* The bound that its workspace was, also when it no longer is. */
+gsize rn_conv_plan_bound (const RnConvPlan *plan);
 /* "engine 41, tensor cores": lent. */
 const char *rn_conv_plan_detail (const RnConvPlan *plan);
 /*

@@ -13,8 +13,9 @@ typedef struct
 {
   int n_refs;
   RnCudnnPlan *plan;
-  gsize workspace;
-  char *detail; /* "engine 41, tensor cores" */
+  gsize workspace; /* that the plan needs */
+  gsize bound;     /* the most of any engine that could be chosen, by measuring, in its place */
+  char *detail;    /* "engine 41, tensor cores" */
   gboolean is_measured;
 } RnConvChoice;
 

@@ -156,7 +156,9 @@ prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const cha
     {
       const RnConvProblem problem = describe (device, call, conv);
       RN_TRY (rn_conv_plan_new (((RnCudaDevice *) device)->conv, &problem, limit, &conv->plan, reason));
-      prepared->workspace_bytes += rn_conv_plan_workspace (conv->plan);
+      prepared->workspace_bytes +=
+          device->plans_bounds ? rn_conv_plan_bound (conv->plan) : rn_conv_plan_workspace (conv->plan);
+      prepared->is_bound = rn_conv_plan_is_bound (conv->plan);
       prepared->detail = rn_conv_plan_detail (conv->plan);
     }
   prepared->state = g_steal_pointer (&conv);
@@ -382,7 +384,7 @@ conv2d_bwd_weights (RnDevice *device, const RnOpCall *call, gconstpointer state,
 
 /* ---- measuring ---- */
 
-/* What the engine takes was planned for the first choice: none that takes more is tried. */
+/* What was planned is enough for each engine within the limit, or for the one that was stored. */
 static RnStatus
 measure (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const void *const *in,
          void *const *out, void *workspace)

@@ -213,6 +213,34 @@ test_refused (Fixture *fixture, gconstpointer data)
     }
 }
 
+/* With nothing to compare nothing is measured: the first by rank is kept like a choice by time, and needs no
+ * more than its own workspace. */
+static void
+test_without_generic (Fixture *fixture, gconstpointer data)
+{
+  const RnConvProblem p = problem_of (RN_CONV_FORWARD, RN_F32, FALSE);
+  gboolean is_stored;
+  g_auto (Case) c;
+
+  sim_cudnn_leave_out (SIM_ENGINE_GENERIC);
+  case_init (&c, &p, FALSE);
+  g_autoptr (RnConvLibrary) library = library_new (&c, FALSE, fixture->run, NULL);
+  g_autoptr (RnConvPlan) plan = plan_new (library, &p);
+  gsize bound = rn_conv_plan_workspace (plan);
+  g_assert_true (rn_conv_plan_is_bound (plan));
+  assert_ok (library, rn_conv_plan_measure (plan, &c.pointers, LIMIT));
+  g_assert_false (rn_conv_plan_is_bound (plan));
+  g_assert_cmpuint (rn_conv_plan_workspace (plan), <, bound);
+  g_assert_cmpuint (sim_cudnn_n_executions (SIM_ENGINE_NORMAL), ==, 0);
+  check_result (&c, library, plan);
+  assert_ok (library, rn_conv_library_save (library));
+  sim_cudnn_leave_out (-1);
+
+  g_autofree char *second = run_process (fixture, fixture->run, NULL, &is_stored);
+  g_assert_true (is_stored);
+  g_assert_cmpstr (second, ==, rn_conv_plan_detail (plan));
+}
+
 /* A run that cannot keep its choices does not go on; what the machine keeps is a matter of time alone. */
 static void
 test_cannot_write (Fixture *fixture, gconstpointer data)
@@ -252,6 +280,7 @@ main (int argc, char **argv)
   ADD ("other-device", test_other_device);
   ADD ("damaged", test_damaged);
   ADD ("refused", test_refused);
+  ADD ("without-generic", test_without_generic);
   ADD ("cannot-write", test_cannot_write);
   return g_test_run ();
 }

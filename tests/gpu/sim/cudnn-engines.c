@@ -98,6 +98,14 @@ sim_choice_workspace (SimChoice choice, const SimConv *c)
 
 /* ---- heuristics ---- */
 
+static int64_t left_out = -1;
+
+void
+sim_cudnn_leave_out (int64_t engine)
+{
+  left_out = engine;
+}
+
 typedef struct
 {
   int64_t engine, knob;
@@ -145,7 +153,7 @@ sim_engines_rank (cudnnBackendHeurMode_t mode, const SimGraph *graph, const SimP
   for (gsize i = 0; i < n; i++)
     {
       SimChoice choice = { sim_engine_find (list[i].engine), list[i].knob };
-      if (sim_engine_refusal (choice.engine, graph, profile) == NULL)
+      if (list[i].engine != left_out && sim_engine_refusal (choice.engine, graph, profile) == NULL)
         g_array_append_val (choices, choice);
     }
 }

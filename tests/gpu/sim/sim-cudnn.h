@@ -40,6 +40,8 @@ extern "C"
   /* From now on the engine takes @factor times the time, so that a measurement chooses another; 1: as before.
    */
   void sim_cudnn_slow_down (int64_t engine, double factor);
+  /* From now on no heuristics propose the engine; -1: all are proposed. */
+  void sim_cudnn_leave_out (int64_t engine);
   /* Handles and descriptors that are not destroyed yet. */
   unsigned long sim_cudnn_n_live (void);
 
