@@ -7,7 +7,8 @@ CUDA_SIM_SOURCES = tests/gpu/sim/sim.h tests/gpu/sim/internal.h tests/gpu/sim/ke
   tests/gpu/sim/sim-cudnn.h tests/gpu/sim/cudnn-internal.h tests/gpu/sim/cudnn-attributes.c \
   tests/gpu/sim/cudnn-compute.c \
   tests/gpu/sim/cudnn-descriptors.c tests/gpu/sim/cudnn-engines.c tests/gpu/sim/cudnn-execute.c \
-  tests/gpu/sim/cudnn-graph.c tests/gpu/sim/cudnn-plans.c
+  tests/gpu/sim/cudnn-graph.c tests/gpu/sim/cudnn-json.h tests/gpu/sim/cudnn-json.c tests/gpu/sim/cudnn-plans.c \
+  tests/gpu/sim/cudnn-profiles.c
 
 # Tests of the device, on the simulation or with the real library and no GPU.
 CUDA_TESTS = tests/gpu/test-kernels tests/gpu/test-sim-failures tests/gpu/test-sim-kernels \
@@ -33,12 +34,13 @@ check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-half-convs tests/gpu/test-trainin
 # Convolutions with the real cuDNN: it answers for devices that are not there, and needs no driver for that.
 tests_gpu_libcuda_conv_la_SOURCES = $(CUDA_CONV_SOURCES)
 tests_gpu_libcuda_conv_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
-tests_gpu_test_conv_library_SOURCES = tests/gpu/test-conv-library.c tests/gpu/vendor-leaks.c
+PROFILE_LIBRARY = tests/gpu/profile-library.h tests/gpu/profile-library.c tests/gpu/vendor-leaks.c
+tests_gpu_test_conv_library_SOURCES = tests/gpu/test-conv-library.c $(PROFILE_LIBRARY)
 tests_gpu_test_conv_library_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_conv_library_LDFLAGS = $(AM_LDFLAGS) $(CUDA_RPATH)
 tests_gpu_test_conv_library_LDADD = tests/gpu/libcuda-conv.la $(TEST_LIBS) $(CUDA_LIBS)
 tests_gpu_test_plans_SOURCES = tests/gpu/test-plans.c tests/gpu/conv-problems.c tests/gpu/conv-problems.h \
-  tests/gpu/vendor-leaks.c
+  $(PROFILE_LIBRARY)
 tests_gpu_test_plans_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_plans_LDFLAGS = $(AM_LDFLAGS) $(CUDA_RPATH)
 tests_gpu_test_plans_LDADD = tests/gpu/libcuda-conv.la $(TEST_LIBS) $(CUDA_LIBS)

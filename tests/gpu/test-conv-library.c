@@ -4,41 +4,11 @@
 #include "config.h"
 
 #include "kernels/cuda/conv-engines.h"
+#include "tests/gpu/profile-library.h"
 
 #include <string.h>
 
 #define MIB ((gsize) 1 << 20)
-
-static char *
-profile_text (const char *name)
-{
-  g_autofree char *file = g_strconcat (name, ".json", NULL);
-  g_autofree char *path = g_test_build_filename (G_TEST_DIST, "kernels", "cuda", "profiles", file, NULL);
-  g_autoptr (GError) error = NULL;
-  char *json = NULL;
-
-  g_file_get_contents (path, &json, NULL, &error);
-  g_assert_no_error (error);
-  return json;
-}
-
-static RnConvLibrary *
-library_with (const char *profile, gboolean deterministic)
-{
-  const RnConvOptions options = { .deterministic = deterministic };
-  g_autofree char *json = profile_text (profile);
-  g_autoptr (GError) error = NULL;
-  RnConvLibrary *library = rn_conv_library_new_for_profile (json, &options, &error);
-
-  g_assert_no_error (error);
-  return library;
-}
-
-static RnConvLibrary *
-library_of (const char *profile)
-{
-  return library_with (profile, TRUE);
-}
 
 /* 3x3, 64 channels to 32, on a small map. */
 static RnConvProblem
@@ -158,7 +128,7 @@ test_problems (void)
     { set_no_bias, "has a bias" },
     { set_added_twice, "residual" },
   };
-  g_autoptr (RnConvLibrary) library = library_of ("t4");
+  g_autoptr (RnConvLibrary) library = profile_library ("t4", TRUE);
 
   for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
     {
@@ -227,7 +197,7 @@ test_texts (void)
 static void
 test_accepted (void)
 {
-  g_autoptr (RnConvLibrary) library = library_of ("a100");
+  g_autoptr (RnConvLibrary) library = profile_library ("a100", TRUE);
 
   for (int kind = RN_CONV_FORWARD; kind <= RN_CONV_BACKWARD_WEIGHTS; kind++)
     for (int form = 0; form < 4; form++)
@@ -299,7 +269,7 @@ test_filter (void)
 static void
 test_limit (void)
 {
-  g_autoptr (RnConvLibrary) library = library_of ("h200");
+  g_autoptr (RnConvLibrary) library = profile_library ("h200", TRUE);
   RnConvProblem p = problem_of (RN_CONV_BACKWARD_WEIGHTS, RN_F32);
   gsize last = G_MAXSIZE;
 
@@ -323,7 +293,8 @@ test_limit (void)
 static void
 test_at_most (void)
 {
-  g_autoptr (RnConvLibrary) by_rank = library_of ("h200"), measuring = library_with ("h200", FALSE);
+  g_autoptr (RnConvLibrary) by_rank = profile_library ("h200", TRUE),
+                            measuring = profile_library ("h200", FALSE);
   guint n_larger = 0;
 
   for (int kind = RN_CONV_FORWARD; kind <= RN_CONV_BACKWARD_WEIGHTS; kind++)
@@ -450,7 +421,7 @@ test_profiles (void)
 static void
 test_plan_only (void)
 {
-  g_autoptr (RnConvLibrary) library = library_of ("h200");
+  g_autoptr (RnConvLibrary) library = profile_library ("h200", TRUE);
   const RnConvProblem p = problem_of (RN_CONV_FORWARD, RN_F16);
   const RnConvPointers pointers = { .x = GSIZE_TO_POINTER (4096) };
   g_autoptr (RnConvPlan) plan = NULL;
@@ -547,7 +518,7 @@ test_trace (void)
       const char *reason = NULL;
       if (is_on)
         g_setenv ("RN_TRACE", "other,dispatch", TRUE);
-      g_autoptr (RnConvLibrary) library = library_of ("h200");
+      g_autoptr (RnConvLibrary) library = profile_library ("h200", TRUE);
       g_assert_cmpint (rn_conv_plan_new (library, &p, 64 * MIB, &plan, &reason), ==, RN_STATUS_OK);
       g_assert_cmpint (log->len > 0, ==, is_on);
     }

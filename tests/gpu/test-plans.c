@@ -10,6 +10,7 @@
 #include "kernels/cuda/conv-graph.h"
 #include "kernels/cuda/cudnn.h"
 #include "tests/gpu/conv-problems.h"
+#include "tests/gpu/profile-library.h"
 
 #include <string.h>
 
@@ -86,22 +87,6 @@ problems_at (const char *shape)
   return all;
 }
 
-static RnConvLibrary *
-library_of (const char *profile)
-{
-  const RnConvOptions options = { .deterministic = TRUE };
-  g_autofree char *file = g_strconcat (profile, ".json", NULL);
-  g_autofree char *path = g_test_build_filename (G_TEST_DIST, "kernels", "cuda", "profiles", file, NULL);
-  g_autofree char *json = NULL;
-  g_autoptr (GError) error = NULL;
-
-  g_file_get_contents (path, &json, NULL, &error);
-  g_assert_no_error (error);
-  RnConvLibrary *library = rn_conv_library_new_for_profile (json, &options, &error);
-  g_assert_no_error (error);
-  return library;
-}
-
 /* Plans it as @math says. Frees with rn_conv_plan_free; NULL with *@reason. */
 static RnConvPlan *
 plan_one (RnConvLibrary *library, const Math *math, RnConvProblem *problem, const char **reason)
@@ -175,7 +160,7 @@ static void
 test_device (gconstpointer data)
 {
   const Device *device = data;
-  g_autoptr (RnConvLibrary) library = library_of (device->profile);
+  g_autoptr (RnConvLibrary) library = profile_library (device->profile, TRUE);
 
   for (gsize m = 0; m < N_MATHS; m++)
     {
@@ -206,7 +191,7 @@ test_other_shape (gconstpointer data)
     {
       if (!all && strcmp (devices[d].profile, "t4") != 0 && strcmp (devices[d].profile, "h200") != 0)
         continue;
-      g_autoptr (RnConvLibrary) library = library_of (devices[d].profile);
+      g_autoptr (RnConvLibrary) library = profile_library (devices[d].profile, TRUE);
       for (gsize m = 0; m < N_MATHS; m++)
         if (maths[m].is_complete && (maths[m].dtype != RN_BF16 || (all && devices[d].has_bf16)))
           plan_all (library, devices[d].profile, &maths[m], problems);

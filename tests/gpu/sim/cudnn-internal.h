@@ -219,9 +219,12 @@ cudnnStatus_t sim_finalize_heuristics (SimDescriptor *d);
 cudnnStatus_t sim_finalize_engine (SimDescriptor *d);
 cudnnStatus_t sim_finalize_config (SimDescriptor *d);
 
-/* ---- cudnn-plans.c ---- */
+/* ---- cudnn-profiles.c ---- */
 
 cudnnStatus_t sim_finalize_profile (SimDescriptor *d);
+
+/* ---- cudnn-plans.c ---- */
+
 cudnnStatus_t sim_finalize_plan (SimDescriptor *d);
 
 /* ---- cudnn-execute.c ---- */

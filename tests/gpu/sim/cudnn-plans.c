@@ -1,217 +1,16 @@
 /*
- * cudnn-plans.c: devices and plans of the simulated cuDNN, and how both are written as JSON. The members are
+ * cudnn-plans.c: plans of the simulated cuDNN, and how they are written as JSON. The members are
  * those of cuDNN 9 (schema 4), so that a text can be damaged in the same ways.
  */
 #include "config.h"
 
-#include "tests/gpu/sim/cudnn-internal.h"
-#include "tests/gpu/sim/internal.h"
+#include "tests/gpu/sim/cudnn-json.h"
 
-#include <json-glib/json-glib.h>
 #include <stdbool.h>
 #include <string.h>
 
 #define SCHEMA 4
 #define KNOB "CUDNN_KNOB_TYPE_TILEK"
-
-/* ---- reading members ---- */
-
-static JsonNode *
-member (JsonObject *object, const char *name, GType type)
-{
-  JsonNode *node = object != NULL ? json_object_get_member (object, name) : NULL;
-  return node != NULL && JSON_NODE_HOLDS_VALUE (node) && json_node_get_value_type (node) == type ? node
-                                                                                                 : NULL;
-}
-
-static gboolean
-read_integer (JsonObject *object, const char *name, int64_t *value)
-{
-  JsonNode *node = member (object, name, G_TYPE_INT64);
-  if (node != NULL)
-    *value = json_node_get_int (node);
-  return node != NULL;
-}
-
-static const char *
-read_string (JsonObject *object, const char *name)
-{
-  JsonNode *node = member (object, name, G_TYPE_STRING);
-  return node != NULL ? json_node_get_string (node) : NULL;
-}
-
-static JsonObject *
-read_object (JsonObject *object, const char *name)
-{
-  JsonNode *node = object != NULL ? json_object_get_member (object, name) : NULL;
-  return node != NULL && JSON_NODE_HOLDS_OBJECT (node) ? json_node_get_object (node) : NULL;
-}
-
-static JsonArray *
-read_array (JsonObject *object, const char *name)
-{
-  JsonNode *node = object != NULL ? json_object_get_member (object, name) : NULL;
-  return node != NULL && JSON_NODE_HOLDS_ARRAY (node) ? json_node_get_array (node) : NULL;
-}
-
-static JsonObject *
-read_element (JsonArray *array, guint i)
-{
-  JsonNode *node = json_array_get_element (array, i);
-  return JSON_NODE_HOLDS_OBJECT (node) ? json_node_get_object (node) : NULL;
-}
-
-/* At most CUDNN_DIM_MAX; -1: it is no list of integers. */
-static int
-read_integers (JsonObject *object, const char *name, int64_t *values)
-{
-  JsonArray *array = read_array (object, name);
-  if (array == NULL || json_array_get_length (array) > CUDNN_DIM_MAX)
-    return -1;
-  for (guint i = 0; i < json_array_get_length (array); i++)
-    {
-      JsonNode *node = json_array_get_element (array, i);
-      if (!JSON_NODE_HOLDS_VALUE (node) || json_node_get_value_type (node) != G_TYPE_INT64)
-        return -1;
-      values[i] = json_node_get_int (node);
-    }
-  return (int) json_array_get_length (array);
-}
-
-static void
-append_integers (GString *json, const char *name, const int64_t *values, int n)
-{
-  g_string_append_printf (json, "\"%s\":[", name);
-  for (int i = 0; i < n; i++)
-    g_string_append_printf (json, "%s%" G_GINT64_FORMAT, i > 0 ? "," : "", values[i]);
-  g_string_append (json, "]");
-}
-
-/* (transfer full), NULL: it is not a JSON object. */
-static JsonNode *
-parse (const char *text, int64_t length)
-{
-  g_autoptr (JsonParser) parser = json_parser_new ();
-  if (length == 0 || !json_parser_load_from_data (parser, text, length, NULL))
-    return NULL;
-  JsonNode *root = json_parser_steal_root (parser);
-  if (root == NULL || JSON_NODE_HOLDS_OBJECT (root))
-    return root;
-  json_node_unref (root);
-  return NULL;
-}
-
-/* ---- devices ---- */
-
-static const char *const profile_members[] = { "maxGridSize",
-                                               "maxBlockSize",
-                                               "regsPerBlock",
-                                               "multiProcessorCount",
-                                               "warpSize",
-                                               "maxSharedMemoryPerBlock",
-                                               "maxSharedMemoryPerBlockOptin",
-                                               "reservedSharedMemoryPerBlock",
-                                               "maxRegistersPerSM",
-                                               "maxCtasPerSM",
-                                               "maxThreadsPerBlock",
-                                               "maxThreadsPerSM",
-                                               "pciDeviceId",
-                                               "isTccDriver",
-                                               "supportCoopLaunch",
-                                               "totalGlobalMem",
-                                               "smClockRateKHz",
-                                               "memClockRateKHz",
-                                               "l2CacheSize",
-                                               "cudaDeviceId",
-                                               "deviceVer",
-                                               "driverVer",
-                                               "deviceName",
-                                               NULL };
-
-/* Reads @object, and writes it in the order of the library. */
-static cudnnStatus_t
-read_profile (JsonObject *object, SimProfile *profile)
-{
-  g_autoptr (GString) json = g_string_new ("{");
-  int64_t version = 0;
-
-  for (int i = 0; profile_members[i] != NULL; i++)
-    {
-      const char *name = profile_members[i], *text;
-      int64_t value, values[CUDNN_DIM_MAX];
-      if (!json_object_has_member (object, name))
-        return sim_refuse (CUDNN_STATUS_BAD_PARAM, "!json_object.HasMember(\"%s\")", name);
-      if (i > 0)
-        g_string_append (json, ",");
-      if (i < 2 && read_integers (object, name, values) == 3)
-        append_integers (json, name, values, 3);
-      else if (i >= 2 && read_integer (object, name, &value))
-        g_string_append_printf (json, "\"%s\":%" G_GINT64_FORMAT, name, value);
-      else if (strcmp (name, "deviceName") == 0 && (text = read_string (object, name)) != NULL)
-        g_string_append_printf (json, "\"%s\":\"%s\"", name, text);
-      else
-        return sim_refuse (CUDNN_STATUS_BAD_PARAM, "\"%s\" has another type", name);
-    }
-  g_string_append (json, "}");
-  read_integer (object, "deviceVer", &version);
-  read_integer (object, "multiProcessorCount", &profile->n_multiprocessors);
-  read_integer (object, "driverVer", &profile->driver);
-  if (version < 500)
-    return sim_refuse (CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH, "deviceVer %" G_GINT64_FORMAT, version);
-  profile->capability = (int) version / 10;
-  g_free (profile->members);
-  profile->members = g_string_free (g_steal_pointer (&json), FALSE);
-  return CUDNN_STATUS_SUCCESS;
-}
-
-/* The simulated device, as it describes itself. */
-static cudnnStatus_t
-describe_device (int ordinal, char **json)
-{
-  const SimModel *m = sim_model ();
-
-  if (sim_call ("cudnnBackendFinalize") != cudaSuccess || ordinal < 0 || ordinal >= sim_config ()->n_devices)
-    return sim_refuse (CUDNN_STATUS_NOT_INITIALIZED, "device %d cannot be asked", ordinal);
-  *json = g_strdup_printf (
-      "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,"
-      "\"multiProcessorCount\":%d,\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,"
-      "\"maxSharedMemoryPerBlockOptin\":%" G_GSIZE_FORMAT ",\"reservedSharedMemoryPerBlock\":%d,"
-      "\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":%d,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":%d,"
-      "\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"totalGlobalMem\":%" G_GSIZE_FORMAT ","
-      "\"smClockRateKHz\":%d,\"memClockRateKHz\":%d,\"l2CacheSize\":%" G_GSIZE_FORMAT ",\"cudaDeviceId\":%d,"
-      "\"deviceVer\":%d,\"driverVer\":%d,\"deviceName\":\"%s\"}",
-      m->n_multiprocessors, m->shared_optin, m->capability[0] >= 8 ? 1024 : 0, m->blocks_per_sm,
-      m->threads_per_sm, sim_config ()->memory_bytes, m->clock_khz, m->memory_clock_khz, m->l2_bytes, ordinal,
-      100 * m->capability[0] + 10 * m->capability[1], sim_config ()->driver_version, m->name);
-  return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t
-sim_finalize_profile (SimDescriptor *d)
-{
-  int64_t length;
-  const char *given = sim_value_data (d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, &length);
-  g_autofree char *own = NULL;
-  int ordinal = 0;
-
-  if (given == NULL)
-    {
-      sim_value_enum (d, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, &ordinal);
-      cudnnStatus_t status = describe_device (ordinal, &own);
-      if (status != CUDNN_STATUS_SUCCESS)
-        return status;
-      given = own;
-      length = (int64_t) strlen (own);
-    }
-  g_free (d->as_profile.json);
-  d->as_profile.json = g_memdup2 (given, (gsize) length + 1);
-  d->as_profile.length = (gsize) length;
-  /* The end of a C string may be counted or not. */
-  g_autoptr (JsonNode) root = parse (given, (int64_t) strnlen (given, (gsize) length));
-  if (root == NULL)
-    return sim_refuse (CUDNN_STATUS_BAD_PARAM, "!json_object.IsObject()");
-  return read_profile (json_node_get_object (root), &d->as_profile);
-}
 
 /* ---- writing plans ---- */
 
@@ -270,9 +69,9 @@ append_tensor (GString *json, const SimTensor *t, GHashTable *written)
     return;
   g_string_append_printf (json, "%s{\"name\":\"%" G_GINT64_FORMAT "\",\"dataType\":\"%s\",",
                           g_hash_table_size (written) > 1 ? "," : "", t->id, type_names[t->type]);
-  append_integers (json, "dim", t->dims, t->n_dims);
+  sim_json_append_integers (json, "dim", t->dims, t->n_dims);
   g_string_append (json, ",");
-  append_integers (json, "stride", t->strides, t->n_dims);
+  sim_json_append_integers (json, "stride", t->strides, t->n_dims);
   g_string_append_printf (json, ",\"isVirtual\":%s,\"ptrAlignment\":%" G_GINT64_FORMAT "}",
                           t->is_virtual ? "true" : "false", t->alignment);
 }
@@ -294,13 +93,13 @@ append_op (GString *json, const SimOpNode *op)
       g_string_append_printf (json, "\"mode\":\"CUDNN_CROSS_CORRELATION\",\"alpha\":%s,\"beta\":%s,",
                               g_ascii_dtostr (number[0], sizeof number[0], op->alpha),
                               g_ascii_dtostr (number[1], sizeof number[1], op->beta));
-      append_integers (json, "pad", op->window.pad, op->window.n_dims);
+      sim_json_append_integers (json, "pad", op->window.pad, op->window.n_dims);
       g_string_append (json, ",");
-      append_integers (json, "postPad", op->window.post_pad, op->window.n_dims);
+      sim_json_append_integers (json, "postPad", op->window.post_pad, op->window.n_dims);
       g_string_append (json, ",");
-      append_integers (json, "stride", op->window.stride, op->window.n_dims);
+      sim_json_append_integers (json, "stride", op->window.stride, op->window.n_dims);
       g_string_append (json, ",");
-      append_integers (json, "dilation", op->window.dilation, op->window.n_dims);
+      sim_json_append_integers (json, "dilation", op->window.dilation, op->window.n_dims);
     }
   g_string_append_printf (json, ",\"%s\":\"%" G_GINT64_FORMAT "\"", text->names[0], op->x.id);
   if (text->alpha >= 0 || op->has_b)
@@ -366,17 +165,18 @@ static void
 read_tensor (Reading *r, JsonObject *object)
 {
   g_autoptr (SimDescriptor) d = sim_descriptor_new (CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  const char *name = read_string (object, "name"), *type_name = read_string (object, "dataType");
+  const char *name = sim_json_string (object, "name"), *type_name = sim_json_string (object, "dataType");
   int64_t dims[CUDNN_DIM_MAX], strides[CUDNN_DIM_MAX], alignment = 0, id;
-  int n_dims = read_integers (object, "dim", dims), n_strides = read_integers (object, "stride", strides);
-  JsonNode *is_virtual = member (object, "isVirtual", G_TYPE_BOOLEAN);
+  int n_dims = sim_json_integers (object, "dim", dims),
+      n_strides = sim_json_integers (object, "stride", strides);
+  JsonNode *is_virtual = sim_json_member (object, "isVirtual", G_TYPE_BOOLEAN);
   int type = -1;
 
   for (int i = 0; type_name != NULL && i < (int) G_N_ELEMENTS (type_names); i++)
     if (g_strcmp0 (type_names[i], type_name) == 0)
       type = i;
   if (name == NULL || type < 0 || n_dims < 1 || n_strides < 1 || is_virtual == NULL
-      || !read_integer (object, "ptrAlignment", &alignment)
+      || !sim_json_integer (object, "ptrAlignment", &alignment)
       || !g_ascii_string_to_signed (name, 10, G_MININT64, G_MAXINT64, &id, NULL))
     {
       refuse (r, "a tensor is damaged");
@@ -414,7 +214,7 @@ read_window (Reading *r, JsonObject *object)
   for (gsize i = 0; i < G_N_ELEMENTS (lists); i++)
     {
       int64_t values[CUDNN_DIM_MAX];
-      int n = read_integers (object, lists[i].name, values);
+      int n = sim_json_integers (object, lists[i].name, values);
       if (n < 1)
         refuse (r, "a convolution is damaged");
       STEP (r, sim_set (d, lists[i].attribute, CUDNN_TYPE_INT64, n, values));
@@ -427,7 +227,7 @@ static SimDescriptor *
 read_pointwise (Reading *r, JsonObject *object)
 {
   SimDescriptor *d = sim_descriptor_new (CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  const char *name = read_string (object, "mode");
+  const char *name = sim_json_string (object, "mode");
   int mode = g_strcmp0 (name, "CUDNN_POINTWISE_ADD") == 0 ? CUDNN_POINTWISE_ADD : CUDNN_POINTWISE_RELU_FWD;
   int precision = CUDNN_DATA_FLOAT;
 
@@ -456,7 +256,7 @@ read_factor (Reading *r, SimDescriptor *d, JsonObject *object, const char *name,
 static SimDescriptor *
 read_op (Reading *r, JsonObject *object)
 {
-  const char *name = read_string (object, "operation");
+  const char *name = sim_json_string (object, "operation");
   const OpText *text = NULL;
 
   for (gsize i = 0; i < G_N_ELEMENTS (op_texts); i++)
@@ -473,7 +273,7 @@ read_op (Reading *r, JsonObject *object)
   STEP (r, sim_set_descriptors (d, text->window, 1, &window));
   for (int i = 0; i < 3; i++)
     {
-      const char *tensor_name = read_string (object, text->names[i]);
+      const char *tensor_name = sim_json_string (object, text->names[i]);
       SimDescriptor *tensor = tensor_name != NULL ? g_hash_table_lookup (r->tensors, tensor_name) : NULL;
       if (tensor != NULL)
         STEP (r, sim_set_descriptors (d, text->attributes[i], 1, &tensor));
@@ -492,17 +292,17 @@ read_op (Reading *r, JsonObject *object)
 static SimDescriptor *
 read_graph (Reading *r, JsonObject *object)
 {
-  JsonArray *tensors = read_array (object, "tensors"), *nodes = read_array (object, "nodes");
+  JsonArray *tensors = sim_json_array (object, "tensors"), *nodes = sim_json_array (object, "nodes");
   SimDescriptor *graph = sim_descriptor_new (CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   g_autoptr (GPtrArray) ops = g_ptr_array_new_with_free_func ((GDestroyNotify) sim_descriptor_unref);
 
   if (tensors == NULL || nodes == NULL)
     refuse (r, "the graph is damaged");
   for (guint i = 0; r->status == CUDNN_STATUS_SUCCESS && i < json_array_get_length (tensors); i++)
-    read_tensor (r, read_element (tensors, i));
+    read_tensor (r, sim_json_element (tensors, i));
   for (guint i = 0; r->status == CUDNN_STATUS_SUCCESS && i < json_array_get_length (nodes); i++)
     {
-      SimDescriptor *op = read_op (r, read_element (nodes, i));
+      SimDescriptor *op = read_op (r, sim_json_element (nodes, i));
       if (op != NULL)
         g_ptr_array_add (ops, op);
     }
@@ -519,30 +319,31 @@ read_plan (SimDescriptor *d, JsonObject *object, SimDescriptor *profile)
   g_autoptr (GHashTable) tensors =
       g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) sim_descriptor_unref);
   Reading r = { .status = CUDNN_STATUS_SUCCESS, .tensors = tensors };
-  JsonObject *graph = read_object (object, "operationGraph"), *engine = read_object (object, "engine"),
-             *device = read_object (object, "GPUProfile");
+  JsonObject *graph = sim_json_object (object, "operationGraph"),
+             *engine = sim_json_object (object, "engine"), *device = sim_json_object (object, "GPUProfile");
   int64_t version, schema, index, knob = 0;
   SimProfile made_for = { .members = NULL };
 
-  if (!read_integer (object, "cudnnVersion", &version))
+  if (!sim_json_integer (object, "cudnnVersion", &version))
     return sim_refuse (CUDNN_STATUS_BAD_PARAM, "!json_object.HasMember(key)");
   if (version != CUDNN_VERSION)
     return sim_refuse (CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH, "cudnn_version != %d", CUDNN_VERSION);
-  if (!read_integer (object, "schemaVersion", &schema) || graph == NULL || engine == NULL || device == NULL)
+  if (!sim_json_integer (object, "schemaVersion", &schema) || graph == NULL || engine == NULL
+      || device == NULL)
     return sim_refuse (CUDNN_STATUS_BAD_PARAM, "!json_object.HasMember(key)");
   if (schema != SCHEMA)
     return sim_refuse (CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH, "schema_version != %d", SCHEMA);
-  STEP (&r, read_profile (device, &made_for));
+  STEP (&r, sim_read_profile (device, &made_for));
   g_free (made_for.members);
   if (r.status == CUDNN_STATUS_SUCCESS
       && (made_for.capability != profile->as_profile.capability
           || made_for.n_multiprocessors != profile->as_profile.n_multiprocessors
           || made_for.driver != profile->as_profile.driver))
     return sim_refuse (CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH, "the plan was made for another device");
-  if (!read_integer (engine, "engineId", &index))
+  if (!sim_json_integer (engine, "engineId", &index))
     return sim_refuse (CUDNN_STATUS_BAD_PARAM, "!json_object.HasMember(key)");
-  if (read_object (engine, "knobChoices") != NULL)
-    read_integer (read_object (engine, "knobChoices"), KNOB, &knob);
+  if (sim_json_object (engine, "knobChoices") != NULL)
+    sim_json_integer (sim_json_object (engine, "knobChoices"), KNOB, &knob);
   d->graph = read_graph (&r, graph);
   if (r.status != CUDNN_STATUS_SUCCESS)
     return r.status;
@@ -565,7 +366,7 @@ load (SimDescriptor *d, const char *text, int64_t length)
       sim_fault ("a plan is read from JSON without a device; cuDNN crashes");
       return sim_refuse (CUDNN_STATUS_BAD_PARAM, "no device");
     }
-  g_autoptr (JsonNode) root = parse (text, (int64_t) strnlen (text, (gsize) length));
+  g_autoptr (JsonNode) root = sim_json_parse (text, (int64_t) strnlen (text, (gsize) length));
   if (root == NULL)
     return sim_refuse (CUDNN_STATUS_BAD_PARAM, "!d.IsObject()");
   g_clear_pointer (&d->graph, sim_descriptor_unref);
