@@ -11,6 +11,7 @@
 #include "tests/gpu/training-run.h"
 #include "tests/tree.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
 
 typedef struct
@@ -230,6 +231,44 @@ test_budget (Fixture *f, gconstpointer data)
   assert_advice (error);
 }
 
+/* What was measured is forgotten, by the run in @dir and by the machine. */
+static void
+forget_engines (const char *dir)
+{
+  g_autofree char *own = g_build_filename (dir, "cudnn-plans.json", NULL);
+  g_autofree char *cache = g_build_filename (g_get_user_cache_dir (), "runner", "cudnn-plans.json", NULL);
+
+  g_assert_cmpint (g_remove (own), ==, 0);
+  g_assert_cmpint (g_remove (cache), ==, 0);
+}
+
+/* A budget holds while engines are measured, too: then the arena is the largest. */
+static void
+test_measured_budget (Fixture *f, gconstpointer data)
+{
+  Run run = configured_run (t4, "device=cuda");
+  g_autoptr (GError) error = NULL;
+
+  run.n_iters = 1;
+  gsize bytes = bytes_of (&run, f->dir);
+  gsize peak = sim_peak_bytes (), budget = bytes / 10 * 9;
+  g_assert_cmpuint (peak, >, bytes);
+  g_autofree char *line = g_strdup_printf ("memory.budget=%" G_GSIZE_FORMAT "KiB", budget >> 10);
+  run.more[2] = line;
+  forget_engines (f->dir);
+  for (int is_stored = 0; is_stored < 2; is_stored++)
+    {
+      g_string_truncate (run_messages, 0);
+      g_autoptr (RnTraining) training = try_training (&run, f->dir, &error);
+      g_assert_no_error (error);
+      gsize total = rn_programs_memory (training->job->programs).total_bytes;
+      g_assert_cmpuint (count_messages ("measuring kernels for "), ==, !is_stored);
+      g_assert_cmpuint (sim_bytes (), ==, total);
+      g_assert_cmpuint (sim_peak_bytes (), <=, budget);
+      g_assert_cmpint (sim_peak_bytes () > total, ==, !is_stored);
+    }
+}
+
 #define ADD(name, function) g_test_add (name, Fixture, NULL, set_up, function, tear_down)
 
 int
@@ -250,6 +289,7 @@ main (int argc, char **argv)
   ADD ("/run-device/memory/fit", test_memory);
   ADD ("/run-device/memory/inference", test_inference_memory);
   ADD ("/run-device/memory/budget", test_budget);
+  ADD ("/run-device/memory/budget-measured", test_measured_budget);
   int status = g_test_run ();
   training_runs_end ();
   remove_tree (cache_home);
