@@ -434,7 +434,7 @@ rn_conv_plan_measure (RnConvPlan *plan, const RnConvPointers *pointers, gsize wo
 
   if (library->is_plan_only)
     return rn_conv_fail (library, RN_STATUS_DEVICE, "a device that is not there runs nothing");
-  if (library->deterministic || rn_conv_plan_adopt (plan))
+  if (library->by_rank || rn_conv_plan_adopt (plan))
     return RN_STATUS_OK;
   g_auto (Measuring) m = { .library = library,
                            .problem = problem,

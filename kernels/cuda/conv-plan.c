@@ -78,7 +78,7 @@ library_new (const RnConvOptions *options, GError **error)
     return NULL;
   RnConvLibrary *library = g_new0 (RnConvLibrary, 1);
   library->cudnn = cudnn;
-  library->deterministic = options->deterministic;
+  library->by_rank = options->deterministic || cudnnGetVersion () < RN_CUDNN_WRITES_PLANS;
   library->choices =
       g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) rn_conv_choice_unref);
   return library;
@@ -136,7 +136,14 @@ rn_conv_library_new (int ordinal, cudaStream_t stream, const RnConvOptions *opti
       return NULL;
     }
   library->stream = stream;
-  if (!library->deterministic && !open_stores (library, ordinal, options, error))
+  if (library->by_rank && !options->deterministic)
+    {
+      g_autofree char *version = rn_cudnn_version_text ();
+      g_message ("cuDNN %s cannot write down which engines it takes, so they are taken as it ranks them; what "
+                 "measures them and keeps the fastest: cuDNN %d.%d or later",
+                 version, RN_CUDNN_WRITES_PLANS / 10000, RN_CUDNN_WRITES_PLANS % 10000 / 100);
+    }
+  if (!library->by_rank && !open_stores (library, ordinal, options, error))
     return NULL;
   return g_steal_pointer (&library);
 }
@@ -407,7 +414,7 @@ choose (RnConvLibrary *library, const RnConvProblem *problem, gsize limit, RnCon
     *choice = first_of (library, &generic, 1, limit, reason);
   if (*choice == NULL)
     return RN_STATUS_UNSUPPORTED;
-  return library->deterministic ? RN_STATUS_OK : widen (library, graph, &filter, *choice);
+  return library->by_rank ? RN_STATUS_OK : widen (library, graph, &filter, *choice);
 }
 
 RnStatus
@@ -467,7 +474,7 @@ rn_conv_plan_workspace (const RnConvPlan *plan)
 gboolean
 rn_conv_plan_is_bound (const RnConvPlan *plan)
 {
-  return !plan->library->deterministic && !plan->choice->is_measured;
+  return !plan->library->by_rank && !plan->choice->is_measured;
 }
 
 gsize

@@ -52,7 +52,8 @@ typedef struct
 
 typedef struct
 {
-  gboolean deterministic;             /* the first engine by rank: nothing is measured or kept */
+  gboolean deterministic;             /* the first engine by rank: nothing is measured or kept; so it is in
+                                         any case before RN_CUDNN_WRITES_PLANS */
   const char *plan_file, *cache_file; /* (nullable), see RnCudaOptions */
 } RnConvOptions;
 
@@ -113,7 +114,7 @@ const char *rn_conv_plan_detail (const RnConvPlan *plan);
 /*
  * Measures the engines that passed, on @pointers (whose contents are lost, and the workspace of
  * @workspace_limit bytes): each must agree with the generic engine; keeps the fastest. Nothing to do where
- * the choice was stored or the library is deterministic.
+ * the choice was stored or the library goes by rank.
  */
 RnStatus rn_conv_plan_measure (RnConvPlan *plan, const RnConvPointers *pointers, gsize workspace_limit);
 /* Queues one execution. Pointers are remembered: equal ones cost nothing the next time. */

@@ -25,7 +25,7 @@ struct _RnConvLibrary
   RnCudnnDevice *device;
   gboolean is_plan_only;
   cudaStream_t stream;
-  gboolean deterministic;
+  gboolean by_rank; /* nothing is measured or kept */
   GHashTable *choices; /* by key: RnConvChoice */
   char *machine;       /* version and device, as stored plans are marked; NULL: without stores */
   RnPlanStore *run;    /* (nullable) of the run */

@@ -17,6 +17,10 @@ G_BEGIN_DECLS
 
 /* Device profiles, graphs without a handle: 9.8. */
 #define RN_CUDNN_MIN_VERSION 90800
+/* Before, no plan of a convolution can be written down, so no choice of an engine can be kept. */
+#define RN_CUDNN_WRITES_PLANS 91000
+/* Before, the library ends the process over the profile of a device of compute capability 10. */
+#define RN_CUDNN_PROFILES_10 91100
 
 typedef struct _RnCudnn RnCudnn;
 

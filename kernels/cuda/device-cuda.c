@@ -443,6 +443,15 @@ open_profile (RnCudaDevice *cuda, GError **error)
                    "the device profile says no deviceVer, such as 750 for a T4");
       return FALSE;
     }
+  if (number / 100 == 10 && cudnnGetVersion () < RN_CUDNN_PROFILES_10)
+    {
+      g_set_error (
+          error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
+          "cuDNN %s crashes over the profile of a device of compute capability 10; what works: cuDNN "
+          "%d.%d or later, or the profile of another card",
+          cudnn, RN_CUDNN_PROFILES_10 / 10000, RN_CUDNN_PROFILES_10 % 10000 / 100);
+      return FALSE;
+    }
   cuda->capability = (int) (number / 10);
   cuda->is_plan_only = TRUE;
   cuda->base.vtbl = &profile_vtbl;

@@ -308,7 +308,8 @@ test_at_most (void)
       g_assert_cmpuint (rn_conv_plan_workspace (most), >=, rn_conv_plan_workspace (first));
       n_larger += rn_conv_plan_workspace (most) > rn_conv_plan_workspace (first);
     }
-  g_assert_cmpuint (n_larger, >, 0);
+  g_assert_true ((n_larger > 0)
+                 == (cudnnGetVersion () >= RN_CUDNN_WRITES_PLANS)); /* older ones never measure */
 }
 
 /* ---- descriptors ---- */
@@ -413,7 +414,7 @@ test_profiles (void)
   member[1] = 'W';
   g_assert_null (rn_conv_library_new_for_profile (text, &options, &error));
   g_assert_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING);
-  if (strstr (error->message, "HasMember") == NULL)
+  if (strstr (error->message, "cuDNN does not take the profile of the device") == NULL)
     g_error ("%s", error->message);
 }
 
@@ -476,7 +477,9 @@ test_stored_plan (void)
   g_assert_cmpuint (configs->len, >, 0);
   g_autoptr (RnCudnnPlan) plan = rn_cudnn_plan_new (cudnn, configs->pdata[0]);
   g_autofree char *json = rn_cudnn_plan_to_json (cudnn, plan);
-  g_assert_nonnull (json);
+  g_assert_true ((json != NULL) == (cudnnGetVersion () >= RN_CUDNN_WRITES_PLANS));
+  if (json == NULL)
+    return;
   g_autoptr (RnCudnnPlan) again = rn_cudnn_plan_new_from_json (cudnn, device, json);
   g_assert_nonnull (again);
   g_autofree char *again_json = rn_cudnn_plan_to_json (cudnn, again);

@@ -160,6 +160,12 @@ static void
 test_device (gconstpointer data)
 {
   const Device *device = data;
+
+  if (strcmp (device->profile, "b200") == 0 && cudnnGetVersion () < RN_CUDNN_PROFILES_10)
+    {
+      g_test_skip ("this version of cuDNN ends the process over it");
+      return;
+    }
   g_autoptr (RnConvLibrary) library = profile_library (device->profile, TRUE);
 
   for (gsize m = 0; m < N_MATHS; m++)
@@ -189,6 +195,8 @@ test_other_shape (gconstpointer data)
 
   for (gsize d = 0; d < G_N_ELEMENTS (devices); d++)
     {
+      if (strcmp (devices[d].profile, "b200") == 0 && cudnnGetVersion () < RN_CUDNN_PROFILES_10)
+        continue;
       if (!all && strcmp (devices[d].profile, "t4") != 0 && strcmp (devices[d].profile, "h200") != 0)
         continue;
       g_autoptr (RnConvLibrary) library = profile_library (devices[d].profile, TRUE);
