@@ -40,7 +40,7 @@ whole (gsize bytes)
   return rn_desc_vector (RN_F32, (gint64) (bytes / sizeof (float)));
 }
 
-static void
+static RnValueId
 add_stats (RnGraph *graph)
 {
   RnValueId grads = rn_graph_add_value (graph, "grads", whole (rn_param_set_grad_bytes (graph->params)),
@@ -53,6 +53,16 @@ add_stats (RnGraph *graph)
   op->in[RN_GRAD_STATS_NORM_TYPE] = rn_graph_input (graph, "norm_type", rn_desc_vector (RN_F32, 1));
   op->out[0] = stats;
   rn_graph_mark_output (graph, stats);
+  return stats;
+}
+
+static void
+add_guard (RnGraph *graph, RnValueId stats, RnValueId hyper)
+{
+  RnGraphOp *op = rn_graph_append_op (graph, RN_OP_STEP_GUARD, "step_guard");
+
+  op->in[0] = stats;
+  op->out[0] = hyper;
 }
 
 /* SGD and ADAM have gradient, hyper vector and parameter in the same slots, and the states after them. */
@@ -145,10 +155,8 @@ rn_update_add_hyper (RnGraph *graph, const RnUpdateSpec *spec)
 }
 
 static void
-add_steps (RnGraph *graph, const RnUpdateSpec *spec)
+add_steps (RnGraph *graph, const RnUpdateSpec *spec, RnValueId hyper)
 {
-  RnValueId hyper = rn_update_add_hyper (graph, spec);
-
   for (int i = 0; i < rn_param_set_size (graph->params); i++)
     if (rn_param_set_get (graph->params, i)->trainable)
       {
@@ -188,13 +196,15 @@ RnGraph *
 rn_update_graph_new (RnParamSet *params, const RnUpdateSpec *spec, RnUpdateParts *parts)
 {
   RnGraph *graph = rn_graph_new (RN_MODE_TRAIN, params);
-  RnUpdateParts at;
+  RnUpdateParts at = { 0 };
 
   if (!spec->in_backward)
-    add_stats (graph);
-  at.step = (int) graph->ops->len;
-  if (!spec->in_backward)
-    add_steps (graph, spec);
+    {
+      RnValueId stats = add_stats (graph), hyper = rn_update_add_hyper (graph, spec);
+      add_guard (graph, stats, hyper);
+      at.step = (int) graph->ops->len;
+      add_steps (graph, spec, hyper);
+    }
   at.ema = (int) graph->ops->len;
   if (spec->ema)
     add_means (graph);

@@ -1,5 +1,5 @@
-/* update-graph.h: the update program: statistics of the gradients, one optimizer op per trainable parameter,
- * and what keeps a running mean of the weights. */
+/* update-graph.h: the update program: statistics of the gradients, what they mean for the step, one optimizer
+ * op per trainable parameter, and what keeps a running mean of the weights. */
 #ifndef GRAPH_UPDATE_GRAPH_H
 #define GRAPH_UPDATE_GRAPH_H
 
@@ -55,7 +55,8 @@ RnValueId rn_update_add_hyper (RnGraph *graph, const RnUpdateSpec *spec);
 void rn_update_insert_step (RnGraph *graph, int position, const RnUpdateSpec *spec, int param, RnValueId grad,
                             RnValueId hyper);
 
-/* Where the parts of the program begin. Statistics are op 0. */
+/* Where the parts of the program begin. Statistics are op 0, and STEP_GUARD comes behind them: a step that is
+ * run from there is guarded, one that is run from @step takes the hyper vector as it is. */
 typedef struct
 {
   int step;      /* the optimizer's ops of each trainable parameter */

@@ -60,22 +60,14 @@ rn_grad_clip_check (RnGradClip *clip, const RnNode *config, GError **error)
                                    : check_value_for (config, BY_VALUE, "clip_value", "max_norm", error));
 }
 
-gboolean
-rn_grad_clip_apply (const RnGradClip *clip, RnRunner *runner, double *multiplier, double *clip_value,
-                    GError **error)
+void
+rn_grad_clip_set (const RnGradClip *clip, RnGuardedStep *step)
 {
-  RnGradStats stats;
-
   if (clip->type == BY_VALUE)
     {
-      *clip_value = clip->clip_value;
-      return TRUE;
+      step->clip_value = clip->clip_value;
+      return;
     }
-  if (!rn_runner_grad_stats (runner, clip->p, &stats, error))
-    return FALSE;
-  /* torch.nn.utils.clip_grad_norm_ */
-  double norm = stats.norm * *multiplier;
-  rn_runner_log (runner, "grad_norm", norm);
-  *multiplier *= MIN (1.0, clip->max_norm / (norm + 1e-6));
-  return TRUE;
+  step->max_norm = clip->max_norm;
+  step->norm_type = clip->p;
 }

@@ -18,12 +18,8 @@ extern const RnKeySpec rn_grad_clip_keys[];
 
 /* Checks that the keys agree. @config: the map. */
 gboolean rn_grad_clip_check (RnGradClip *clip, const RnNode *config, GError **error);
-/*
- * Before the step: by norm, takes *@multiplier of the gradients down and logs grad_norm, the norm before; by
- * value, sets *@clip_value for rn_runner_step.
- */
-gboolean rn_grad_clip_apply (const RnGradClip *clip, RnRunner *runner, double *multiplier, double *clip_value,
-                             GError **error);
+/* What @step does to its gradients: by norm, max_norm and norm_type; by value, clip_value. */
+void rn_grad_clip_set (const RnGradClip *clip, RnGuardedStep *step);
 
 G_END_DECLS
 

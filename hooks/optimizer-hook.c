@@ -130,22 +130,21 @@ window_multiplier (const RnOptimizerHook *self, const RnWindow *window)
   return multiplier / self->pending.total;
 }
 
-/* The window's gradients are not finite: there is no step. */
+/* The gradients of the window that ended in iteration @iter are not finite: there was no step. */
 static gboolean
-skip_step (RnOptimizerHook *self, RnRunner *runner, GError **error)
+note_skip (RnOptimizerHook *self, gint64 iter, GError **error)
 {
   double scale = self->scaler.scale;
-  gint64 iter = rn_runner_iter (runner) + 1;
 
   rn_loss_scaler_update (&self->scaler, TRUE);
   if (self->scaler.n_stuck == 0)
     g_message ("iteration %" G_GINT64_FORMAT
                ": gradients overflow, this step is skipped; the loss scale goes from %g to %g",
-               iter, scale, self->scaler.scale);
+               iter + 1, scale, self->scaler.scale);
   if (self->scaler.n_stuck == 1)
     g_warning ("iteration %" G_GINT64_FORMAT
                ": gradients overflow, this step is skipped; the loss scale stays %g; what usually helps: %s",
-               iter, scale,
+               iter + 1, scale,
                self->scaler.form == RN_SCALER_STATIC ? "loss_scale: dynamic, or a smaller number"
                                                      : "a smaller min_scale, a smaller learning rate");
   if (self->scaler.n_stuck < self->scaling.max_skips)
@@ -155,28 +154,85 @@ skip_step (RnOptimizerHook *self, RnRunner *runner, GError **error)
       "gradients have overflowed in %" G_GINT64_FORMAT " steps in a row, to iteration %" G_GINT64_FORMAT
       ", with the loss scale %g (max_skips); what usually helps: %s, or a smaller "
       "learning rate",
-      self->scaler.n_stuck, iter, scale,
+      self->scaler.n_stuck, iter + 1, scale,
       self->scaler.form == RN_SCALER_STATIC ? "loss_scale: dynamic" : "a smaller min_scale");
 }
 
-/* Unscale, finite check, clip, step. */
+/* What an iteration logs: of the window of @pending. */
+static void
+log_window (const RnOptimizerHook *self, RnRunner *runner, const RnPending *pending)
+{
+  if (self->accumulation.cumulative_iters > 1)
+    rn_runner_log_latest (runner, "micro_batches", (double) pending->n_micro);
+  if (!rn_optimizer_hook_is_scaled (self))
+    return;
+  rn_runner_log_latest (runner, "loss_scale", pending->scale);
+  rn_runner_log_latest (runner, "skipped", (double) self->scaler.n_skipped);
+}
+
+/* What follows from the outcome of a step, when it is known. */
+static gboolean
+step_settled (RnHook *hook, RnRunner *runner, const RnStepOutcome *outcome, GError **error)
+{
+  RnOptimizerHook *self = (RnOptimizerHook *) hook;
+  const RnGuardedStep *step = &self->step;
+
+  if (!outcome->is_done && !note_skip (self, outcome->iter, error))
+    return FALSE;
+  if (outcome->is_done && step->checks_finite)
+    rn_loss_scaler_update (&self->scaler, FALSE);
+  if (outcome->is_done && step->max_norm > 0)
+    rn_runner_log (runner, "grad_norm", outcome->stats.norm * step->grad_multiplier);
+  log_window (self, runner, &self->stepped);
+  return TRUE;
+}
+
+/* The check of a step that hooks have to see the gradients of, ahead of them. */
+static gboolean
+check_finite (RnOptimizerHook *self, RnRunner *runner, gboolean *is_finite, GError **error)
+{
+  RnGradStats stats;
+
+  if (!rn_runner_grad_stats (runner, INFINITY, &stats, error))
+    return FALSE;
+  *is_finite = isfinite (stats.max_abs);
+  if (!*is_finite)
+    return note_skip (self, rn_runner_iter (runner), error);
+  rn_loss_scaler_update (&self->scaler, FALSE);
+  return TRUE;
+}
+
+/* Unscale, finite check, clip, step; what the iteration logs. */
 static gboolean
 finish_window (RnOptimizerHook *self, RnRunner *runner, const RnWindow *window, GError **error)
 {
-  double multiplier = window_multiplier (self, window), clip_value = 0;
+  gboolean is_finite = TRUE;
+  RnGuardedStep step = { .grad_multiplier = window_multiplier (self, window),
+                         .norm_type = INFINITY,
+                         .checks_finite = rn_optimizer_hook_is_scaled (self),
+                         .settled = step_settled,
+                         .hook = &self->hook };
 
-  if (rn_optimizer_hook_is_scaled (self))
+  if (self->has_clip)
+    rn_grad_clip_set (&self->clip, &step);
+  if (step.checks_finite && rn_runner_has_before_step (runner))
     {
-      RnGradStats stats;
-      if (!rn_runner_grad_stats (runner, INFINITY, &stats, error))
+      step.checks_finite = FALSE;
+      if (!check_finite (self, runner, &is_finite, error))
         return FALSE;
-      if (!isfinite (stats.max_abs))
-        return skip_step (self, runner, error);
-      rn_loss_scaler_update (&self->scaler, FALSE);
     }
-  return rn_runner_call_before_step (runner, multiplier, error)
-         && (!self->has_clip || rn_grad_clip_apply (&self->clip, runner, &multiplier, &clip_value, error))
-         && rn_runner_step (runner, multiplier, clip_value, error);
+  if (is_finite && !step.checks_finite && !rn_runner_call_before_step (runner, step.grad_multiplier, error))
+    return FALSE;
+  if (is_finite && (step.checks_finite || step.max_norm > 0))
+    {
+      self->step = step;
+      self->stepped = self->pending;
+      return rn_runner_guarded_step (runner, &step, error);
+    }
+  if (is_finite && !rn_runner_step (runner, step.grad_multiplier, step.clip_value, error))
+    return FALSE;
+  log_window (self, runner, &self->pending);
+  return TRUE;
 }
 
 /* Backward pass and step in one, for this batch of the window. @is_last: there are no more. */
@@ -184,19 +240,19 @@ static gboolean
 step_in_backward (RnOptimizerHook *self, RnRunner *runner, const RnWindow *window, gboolean is_last,
                   GError **error)
 {
-  double multiplier = window_multiplier (self, window), clip_value = 0;
+  RnGuardedStep step = { .grad_multiplier = window_multiplier (self, window) };
 
-  if (self->has_clip && !rn_grad_clip_apply (&self->clip, runner, &multiplier, &clip_value, error))
-    return FALSE;
+  if (self->has_clip)
+    rn_grad_clip_set (&self->clip, &step);
   return rn_runner_backward_and_step (runner,
-                                      &(RnBackwardStep){ .grad_multiplier = multiplier,
-                                                         .clip_value = clip_value,
+                                      &(RnBackwardStep){ .grad_multiplier = step.grad_multiplier,
+                                                         .clip_value = step.clip_value,
                                                          .begins = self->pending.n_micro == 0,
                                                          .ends = is_last },
                                       error);
 }
 
-/* Backward pass of this batch of the window, and the step behind the last one. */
+/* Backward pass of this batch of the window, and the step behind the last one; what they log. */
 static gboolean
 backward (RnOptimizerHook *self, RnRunner *runner, const RnWindow *window, gboolean is_last, GError **error)
 {
@@ -208,7 +264,10 @@ backward (RnOptimizerHook *self, RnRunner *runner, const RnWindow *window, gbool
   self->pending.n_micro++;
   if (self->accumulation.normalize != RN_NORMALIZE_MICRO)
     self->pending.total += batch_weight (self, runner);
-  return in_backward || !is_last || finish_window (self, runner, window, error);
+  if (!in_backward && is_last)
+    return finish_window (self, runner, window, error);
+  log_window (self, runner, &self->pending);
+  return TRUE;
 }
 
 /* Whether checkpoints have what an open window has collected. In the momentum it is there in any case. */
@@ -217,17 +276,6 @@ saves_pending (const RnOptimizerHook *self, const RnRunner *runner)
 {
   return rn_runner_updates_in_backward (runner)
          || (self->accumulation.save_pending && self->accumulation.compat == 0);
-}
-
-static void
-log_window (const RnOptimizerHook *self, RnRunner *runner)
-{
-  if (self->accumulation.cumulative_iters > 1)
-    rn_runner_log_latest (runner, "micro_batches", (double) self->pending.n_micro);
-  if (!rn_optimizer_hook_is_scaled (self))
-    return;
-  rn_runner_log_latest (runner, "loss_scale", self->pending.scale);
-  rn_runner_log_latest (runner, "skipped", (double) self->scaler.n_skipped);
 }
 
 gboolean
@@ -244,7 +292,6 @@ rn_optimizer_hook_after_train_iter (RnHook *hook, RnRunner *runner, GError **err
     }
   if (!backward (self, runner, &window, iter + 1 == window.end, error))
     return FALSE;
-  log_window (self, runner);
   if (iter + 1 == window.end)
     self->pending.n_micro = 0;
   rn_runner_set_window_open (runner, self->pending.n_micro > 0 && saves_pending (self, runner));

@@ -57,6 +57,8 @@ typedef struct
   RnAccumulation windows;
   RnLossScaler scaler; /* from prepare on */
   RnPending pending;
+  RnGuardedStep step; /* the last one, and the window that it ended */
+  RnPending stepped;
   gboolean has_loaded;
   RnPending loaded; /* of the checkpoint, until the run begins */
 } RnOptimizerHook;

@@ -73,6 +73,14 @@ typedef enum
   RN_N_QUEUES
 } RnQueue;
 
+/* Small results that the host does not wait for at once, by the program that gives them. */
+typedef enum
+{
+  RN_RESULTS_FORWARD, /* losses */
+  RN_RESULTS_UPDATE,  /* statistics of the gradients */
+  RN_N_RESULTS
+} RnResults;
+
 /* What a device type supplies. Slots marked (optional) may be NULL. */
 typedef struct
 {
@@ -93,11 +101,12 @@ typedef struct
   RnStatus (*copy_out) (RnDevice *device, void *host_dst, const void *src, gsize bytes);
   /*
    * (optional, both or none) A small result that the host does not wait for: the copy is queued. settle waits
-   * until all of them have arrived, for nothing that was queued behind them, and puts the bytes where they
-   * were asked for; when it fails they are lost. After it none is due.
+   * until all of @results have arrived, for nothing that was queued behind them, and puts the bytes where
+   * they were asked for; when it fails they are lost. After it none of them is due.
    */
-  RnStatus (*copy_out_later) (RnDevice *device, void *host_dst, const void *src, gsize bytes);
-  RnStatus (*settle) (RnDevice *device);
+  RnStatus (*copy_out_later) (RnDevice *device, RnResults results, void *host_dst, const void *src,
+                              gsize bytes);
+  RnStatus (*settle) (RnDevice *device, RnResults results);
   RnStatus (*fill) (RnDevice *device, void *dst, int byte, gsize bytes);
   RnStatus (*synchronize) (RnDevice *device); /* (optional) waits for queued work */
   /*

@@ -464,6 +464,14 @@ check_hyper (const RnTensorDesc *hyper, int group)
   return NULL;
 }
 
+static Check
+check_step_guard (const RnOpCall *call)
+{
+  if (!is_vector (&call->in[0], RN_F32, RN_STATS_COUNT))
+    return "stats must be F32 of two elements: norm, largest";
+  return check_hyper (&call->out[0], 0);
+}
+
 /* A gradient may lie in the shape of its parameter, while this one is seen as a vector. */
 static gboolean
 is_gradient_of (const RnTensorDesc *grad, const RnTensorDesc *param)
@@ -552,6 +560,7 @@ static Check (*const checks[]) (const RnOpCall *) = {
   [RN_OP_BOX_LOSS] = check_box_loss,
   [RN_OP_TOPK] = check_topk,
   [RN_OP_GRAD_STATS] = check_grad_stats,
+  [RN_OP_STEP_GUARD] = check_step_guard,
   [RN_OP_SGD] = check_sgd,
   [RN_OP_ADAM] = check_adam,
   [RN_OP_EMA_UPDATE] = check_ema_update,

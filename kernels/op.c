@@ -115,6 +115,7 @@ static const OpSlots slots[] = {
   },
   [RN_OP_TOPK] = { .in = { "logits", "deltas" }, .out = { "index", "row_logits", "row_deltas" } },
   [RN_OP_GRAD_STATS] = { .in = { "grad", "norm_type" }, .out = { "stats" } },
+  [RN_OP_STEP_GUARD] = { .in = { "stats" }, .out = { "hyper" }, .update = BIT (0) },
   [RN_OP_SGD] = {
     .in = { "grad", "hyper" },
     .out = { "param", "momentum" },

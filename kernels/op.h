@@ -266,7 +266,16 @@ enum
 };
 
 /*
- * SGD, as torch.optim.SGD. Param and momentum are updated in place:
+ * STEP_GUARD: what the statistics of the gradients (F32[RN_STATS_COUNT], see GRAD_STATS) mean for the step.
+ * The hyper vector is updated in place:
+ *   hyper[SKIPS] = 1 if hyper[CHECKS_FINITE] and MAX_ABS is NaN or infinite, else 0
+ *   hyper[GRAD_MULTIPLIER] *= min (1, hyper[MAX_NORM] / (NORM * hyper[GRAD_MULTIPLIER] + 1e-6)) if
+ *     hyper[MAX_NORM] is not 0: torch.nn.utils.clip_grad_norm_, of gradients times their multiplier. In
+ * double, rounded once; NaN stays.
+ */
+
+/*
+ * SGD, as torch.optim.SGD. Param and momentum are updated in place, but not where hyper[SKIPS] is set:
  *   g = clip (grad * hyper[GRAD_MULTIPLIER]) + weight_decay * p
  *   v = momentum * v + (1 - dampening) * g, or v = g at the first step
  *   g = g + momentum * v if nesterov, else v
@@ -293,7 +302,8 @@ enum
 };
 
 /*
- * Adam, as torch.optim.Adam, and AdamW if args.decoupled. Param and state are updated in place:
+ * Adam, as torch.optim.Adam, and AdamW if args.decoupled. Param and state are updated in place, but not where
+ * hyper[SKIPS] is set:
  *   p = p * (1 - lr * weight_decay) if decoupled
  *   g = clip (grad * hyper[GRAD_MULTIPLIER]), + weight_decay * p unless decoupled
  *   m = beta1 * m + (1 - beta1) * g, v = beta2 * v + (1 - beta2) * g * g; m and v are 0 before the first step
@@ -318,7 +328,7 @@ enum
 /*
  * F32 vector of values that change from step to step: these, then RN_GROUP_COUNT for each parameter group.
  * FIRST: 1 when the optimizer has no state yet, else 0. CLIP_VALUE: 0 does not cut. CONTINUES, WAITS: 1 or 0,
- * see SGD. For Adam, in step t = 1,
+ * see SGD. MAX_NORM: 0 does not clip. CHECKS_FINITE, SKIPS: 1 or 0, see STEP_GUARD. For Adam, in step t = 1,
  * 2, ...: MOMENTUM is beta1, TAKE 1 - beta1, BIAS2 sqrt (1 - beta2^t), STEP_SIZE lr / (1 - beta1^t).
  */
 enum
@@ -331,6 +341,9 @@ enum
   RN_HYPER_FIRST,
   RN_HYPER_CONTINUES,
   RN_HYPER_WAITS,
+  RN_HYPER_MAX_NORM,
+  RN_HYPER_CHECKS_FINITE,
+  RN_HYPER_SKIPS,
   RN_HYPER_COUNT
 };
 enum

@@ -11,7 +11,7 @@
 #include "runner/plugin.h"
 #include "runner/run-history.h"
 #include "runner/record.h"
-#include "runner/runner-private.h"
+#include "runner/loop-private.h"
 #include "runner/weights/weights.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ set_rates (RnRunner *runner, RnSafetensorsWriter *writer)
 static void
 set_log (RnRunner *runner, RnSafetensorsWriter *writer)
 {
-  const RnLogBuffer *log = rn_runner_settled_log (runner);
+  const RnLogBuffer *log = rn_runner_log_to_read (runner);
 
   for (guint i = 0; i < rn_log_buffer_size (log); i++)
     {
@@ -291,7 +291,11 @@ is_lost (const RnRunner *runner)
 gboolean
 rn_runner_flush_checkpoints (RnRunner *runner, GError **error)
 {
-  if (runner->pending->len > 0 && is_lost (runner))
+  if (runner->pending->len == 0)
+    return TRUE;
+  if (!rn_runner_check_step (runner, error))
+    return FALSE;
+  if (is_lost (runner))
     {
       g_ptr_array_set_size (runner->pending, 0);
       return TRUE;

@@ -69,130 +69,6 @@ rn_runner_zero_grads (RnRunner *runner, GError **error)
   return runner->task->vtbl->zero_grads (runner->task, error);
 }
 
-/* For what only an update behind the backward pass leaves time for. */
-static gboolean
-check_gradients_kept (const RnRunner *runner, GError **error)
-{
-  return !runner->task->updates_in_backward
-         || rn_hook_error (error, "memory.update: in_backward keeps no gradients and steps in the backward "
-                                  "pass; what works: memory.update: after_backward");
-}
-
-gboolean
-rn_runner_backward (RnRunner *runner, GError **error)
-{
-  gint64 start = g_get_monotonic_time ();
-
-  if (!check_gradients_kept (runner, error))
-    return FALSE;
-
-  runner->is_backward_done = TRUE;
-  if (!runner->task->vtbl->backward (runner->task, error))
-    return FALSE;
-  runner->times.backward += g_get_monotonic_time () - start;
-  return TRUE;
-}
-
-void
-rn_runner_skip_backward (RnRunner *runner)
-{
-  runner->is_backward_done = TRUE;
-}
-
-void
-rn_runner_set_window_open (RnRunner *runner, gboolean is_open)
-{
-  runner->is_window_open = is_open;
-}
-
-gboolean
-rn_runner_is_window_open (const RnRunner *runner)
-{
-  return runner->is_window_open;
-}
-
-gboolean
-rn_runner_call_before_step (RnRunner *runner, double multiplier, GError **error)
-{
-  RnStage stage = runner->stage;
-
-  if (!check_gradients_kept (runner, error))
-    return FALSE;
-  runner->stage = RN_STAGE_BEFORE_STEP;
-  runner->has_step_grads = TRUE;
-  runner->grad_multiplier = multiplier;
-  gboolean is_ok = rn_hook_list_call (runner->hooks, RN_STAGE_BEFORE_STEP, runner, error);
-  runner->stage = stage;
-  return is_ok;
-}
-
-gboolean
-rn_runner_grad_stats (RnRunner *runner, double norm_type, RnGradStats *stats, GError **error)
-{
-  if (!check_gradients_kept (runner, error)
-      || !runner->task->vtbl->grad_stats (runner->task, norm_type, stats, error))
-    return FALSE;
-  rn_runner_settle (runner); /* they have come by now, and what is to be said of them comes first */
-  return TRUE;
-}
-
-static void
-note_step (RnRunner *runner)
-{
-  runner->has_optimizer_state = TRUE;
-  runner->now.opt_step++;
-}
-
-gboolean
-rn_runner_step (RnRunner *runner, double grad_multiplier, double clip_value, GError **error)
-{
-  gint64 start = g_get_monotonic_time ();
-  RnTaskUpdate update = {
-    .lrs = runner->lrs,
-    .momentum = runner->momentum,
-    .grad_multiplier = grad_multiplier,
-    .clip_value = clip_value,
-    .is_first = !runner->has_optimizer_state,
-  };
-  gint64 trace_start = rn_trace_begin ();
-  if (!check_gradients_kept (runner, error) || !runner->task->vtbl->update (runner->task, &update, error))
-    return FALSE;
-  rn_trace_end (trace_start, RN_TRACE_PHASE, "step", NULL);
-  note_step (runner);
-  runner->times.step += g_get_monotonic_time () - start;
-  return TRUE;
-}
-
-gboolean
-rn_runner_updates_in_backward (const RnRunner *runner)
-{
-  return runner->task->updates_in_backward;
-}
-
-gboolean
-rn_runner_backward_and_step (RnRunner *runner, const RnBackwardStep *step, GError **error)
-{
-  gint64 start = g_get_monotonic_time ();
-  RnTaskUpdate update = {
-    .lrs = runner->lrs,
-    .momentum = runner->momentum,
-    .grad_multiplier = step->grad_multiplier,
-    .clip_value = step->clip_value,
-    .is_first = !runner->has_optimizer_state,
-    .continues = !step->begins,
-    .waits = !step->ends,
-  };
-
-  g_return_val_if_fail (runner->task->updates_in_backward, FALSE);
-  runner->is_backward_done = TRUE;
-  if (!runner->task->vtbl->backward_update (runner->task, &update, error))
-    return FALSE;
-  if (step->ends)
-    note_step (runner);
-  runner->times.backward += g_get_monotonic_time () - start;
-  return TRUE;
-}
-
 gboolean
 rn_runner_has_part_of_step (const RnRunner *runner)
 {
@@ -214,7 +90,7 @@ rn_runner_has_live_batch_norm (const RnRunner *runner)
 gint64
 rn_runner_schedule_now (const RnRunner *runner)
 {
-  return runner->total_steps > 0 ? runner->now.opt_step : runner->now.iter;
+  return runner->total_steps > 0 ? rn_runner_opt_step (runner) : runner->now.iter;
 }
 
 gint64
@@ -287,6 +163,9 @@ rn_runner_evaluate (RnRunner *runner, const RnEvalOptions *options, RnEvaluation
   RnTask *task = runner->task;
 
   g_return_val_if_fail (rn_runner_can_evaluate (runner), FALSE);
+  rn_runner_settle_step (runner);
+  if (runner->late_fault != NULL) /* the run is over; the loop says why */
+    return FALSE;
   if (!runner->uses_ema || runner->is_ema_in_place)
     return task->vtbl->evaluate (task, options, result, error);
   if (!task->vtbl->swap_ema (task, error))
@@ -328,7 +207,7 @@ rn_runner_set_checkpoint_dir (RnRunner *runner, const char *dir)
 gboolean
 rn_runner_can_save (const RnRunner *runner)
 {
-  rn_runner_settle (runner);
+  rn_runner_settle_step (runner);
   return runner->n_bad_losses == 0;
 }
 
@@ -359,13 +238,13 @@ rn_runner_make_out_dir (const RnRunner *runner, const char *out_dir, const RnNod
 void
 rn_runner_log_latest (RnRunner *runner, const char *name, double value)
 {
-  rn_log_buffer_push_latest (rn_runner_settled_log (runner), name, runner->now.iter, value);
+  rn_log_buffer_push_latest (rn_runner_log_to_write (runner), name, rn_runner_log_iter (runner), value);
 }
 
 gboolean
 rn_runner_is_log_latest (const RnRunner *runner, const char *name)
 {
-  return rn_log_buffer_is_latest (rn_runner_settled_log (runner), name);
+  return rn_log_buffer_is_latest (rn_runner_log_to_read (runner), name);
 }
 
 gint64
@@ -377,7 +256,7 @@ rn_runner_log_interval (const RnRunner *runner)
 void
 rn_runner_reserve_log (RnRunner *runner, gint64 n_iters)
 {
-  rn_log_buffer_reserve (rn_runner_settled_log (runner), n_iters);
+  rn_log_buffer_reserve (rn_runner_log_to_write (runner), n_iters);
 }
 
 void
@@ -388,7 +267,7 @@ rn_runner_foreach_log (const RnRunner *runner, gint64 n_iters, RnLogFunc func, g
       rn_log_means_foreach (runner->val_log, func, user_data);
       return;
     }
-  rn_log_buffer_foreach (rn_runner_settled_log (runner), runner->now.iter + 1,
+  rn_log_buffer_foreach (rn_runner_log_to_read (runner), runner->now.iter + 1,
                          rn_runner_log_span (runner, n_iters), func, user_data);
 }
 

@@ -45,10 +45,44 @@ RN_API gboolean rn_runner_grad_stats (RnRunner *runner, double norm_type, RnGrad
  * cut). Moves opt_step. */
 RN_API gboolean rn_runner_step (RnRunner *runner, double grad_multiplier, double clip_value, GError **error);
 
+/* What became of a guarded step. */
+typedef struct
+{
+  gint64 iter;      /* the iteration that it ends: rn_runner_iter there */
+  gboolean is_done; /* FALSE: it was skipped */
+  RnGradStats stats;
+} RnStepOutcome;
+
+/*
+ * A step whose conditions the device looks at: the host queues it, and goes on with the iteration without
+ * knowing whether it is done.
+ */
+typedef struct
+{
+  double grad_multiplier, clip_value; /* as those of rn_runner_step */
+  double max_norm;  /* then gradients times @grad_multiplier are scaled down to this norm; 0: they are not */
+  double norm_type; /* p of that norm and of RnStepOutcome.stats, as in rn_runner_grad_stats */
+  gboolean checks_finite; /* skip the step when a gradient is NaN or infinite */
+  /*
+   * Called once, when the outcome is known: before something reads the log, opt_step, gradients, or what a
+   * checkpoint has; before an evaluation, and at the latest when the next iteration begins, ahead of its
+   * hooks. rn_runner_log and _log_latest in it mean the iteration of the step. A failure is one of @hook in
+   * that iteration.
+   */
+  gboolean (*settled) (RnHook *hook, RnRunner *runner, const RnStepOutcome *outcome, GError **error);
+  RnHook *hook;
+} RnGuardedStep;
+
+/* At least one of max_norm and checks_finite is set. Moves opt_step when it is settled, if it was done. */
+RN_API gboolean rn_runner_guarded_step (RnRunner *runner, const RnGuardedStep *step, GError **error);
+/* Is there a hook with before_step? It must not be called for gradients that are not finite, so it is known
+ * then what they are before the step. */
+RN_API gboolean rn_runner_has_before_step (const RnRunner *runner);
+
 /*
  * `memory.update: in_backward`: each parameter is stepped in the backward pass, as soon as its gradient is
  * there, and no gradient is kept. Then rn_runner_backward_and_step takes the place of rn_runner_backward,
- * _grad_stats, _call_before_step and _step, which fail.
+ * _grad_stats, _call_before_step, _step and _guarded_step, which fail.
  */
 RN_API gboolean rn_runner_updates_in_backward (const RnRunner *runner);
 

@@ -27,6 +27,7 @@ rn_runner_inner_iter (const RnRunner *runner)
 gint64
 rn_runner_opt_step (const RnRunner *runner)
 {
+  rn_runner_settle_step (runner);
   return runner->now.opt_step;
 }
 
@@ -126,7 +127,7 @@ rn_runner_log_mean (const RnRunner *runner, const char *name, gint64 n_iters)
 {
   if (runner->is_validating)
     return rn_log_means_get (runner->val_log, name);
-  return rn_log_buffer_mean (rn_runner_settled_log (runner), name, runner->now.iter + 1,
+  return rn_log_buffer_mean (rn_runner_log_to_read (runner), name, runner->now.iter + 1,
                              rn_runner_log_span (runner, n_iters));
 }
 
@@ -203,6 +204,7 @@ can_see_grad (const RnRunner *runner, guint param, GError **error)
   if (runner->task->updates_in_backward)
     return rn_hook_error (error, "memory.update: in_backward keeps no gradients; what works: memory.update: "
                                  "after_backward, and RN_NEEDS_GRADIENTS in the hook's descriptor");
+  rn_runner_settle_step (runner);
   if (!runner->has_step_grads)
     return rn_hook_error (error, "gradients are there in before_step, and after it in the same iteration");
   return TRUE;
@@ -257,7 +259,7 @@ rn_runner_log (RnRunner *runner, const char *name, double value)
   if (runner->is_validating)
     rn_log_means_add (runner->val_log, name, value, runner->batch != NULL ? runner->batch->n : 1);
   else
-    rn_log_buffer_push (rn_runner_settled_log (runner), name, runner->now.iter, value);
+    rn_log_buffer_push (rn_runner_log_to_write (runner), name, rn_runner_log_iter (runner), value);
 }
 
 gboolean

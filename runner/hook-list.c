@@ -326,6 +326,15 @@ rn_hook_list_call (RnHookList *list, RnStage stage, RnRunner *runner, GError **e
   return TRUE;
 }
 
+gboolean
+rn_hook_list_has_stage (const RnHookList *list, RnStage stage)
+{
+  for (guint i = 0; i < list->slots->len; i++)
+    if (((const Slot *) g_ptr_array_index (list->slots, i))->calls[stage] != NULL)
+      return TRUE;
+  return FALSE;
+}
+
 const RnHook *
 rn_hook_list_failed (const RnHookList *list)
 {

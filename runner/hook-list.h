@@ -34,6 +34,8 @@ gboolean rn_hook_list_prepare (RnHookList *list, RnWants *wants, GError **error)
 gboolean rn_hook_list_init (RnHookList *list, RnRunner *runner, GError **error);
 /* The stage's functions in order, up to the first that fails: "HOOK: STAGE: message". */
 gboolean rn_hook_list_call (RnHookList *list, RnStage stage, RnRunner *runner, GError **error);
+/* Does any hook have functions of @stage? */
+gboolean rn_hook_list_has_stage (const RnHookList *list, RnStage stage);
 /* The hook that the last call failed in, or NULL. */
 const RnHook *rn_hook_list_failed (const RnHookList *list);
 /* after_run of every hook that was initialised, failures or not. @error gets the first. */

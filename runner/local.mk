@@ -43,7 +43,7 @@ librunner_internal_la_SOURCES += \
   runner/predict.c runner/predict.h \
   runner/job.c runner/job.h \
   runner/activations.c \
-  runner/non-finite.c runner/programs-losses.c runner/programs-memory.c runner/programs-private.h runner/programs-run.c runner/programs.c runner/programs.h \
+  runner/non-finite.c runner/programs-memory.c runner/programs-private.h runner/programs-results.c runner/programs-run.c runner/programs.c runner/programs.h \
   runner/random-batch.c runner/random-batch.h
 librunner_internal_la_SOURCES += \
   runner/batches.c runner/batches.h \
@@ -61,7 +61,7 @@ librunner_internal_la_SOURCES += \
   runner/hook-wants.c runner/hook-wants.h \
   runner/log-buffer.c runner/log-buffer.h \
   runner/log-means.c runner/log-means.h \
-  runner/loop-private.h runner/loop.c runner/losses.c \
+  runner/loop-private.h runner/loop.c runner/losses.c runner/steps.c \
   runner/metrics.c \
   runner/moving-mean.c runner/moving-mean.h \
   runner/optimizer-adam.c runner/optimizer-private.h runner/optimizer-sgd.c runner/optimizer.c \

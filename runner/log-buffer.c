@@ -25,7 +25,8 @@ struct _RnLogBuffer
 {
   gint64 capacity; /* entries of each ring */
   GPtrArray *windows;
-  guint next; /* window that the next name is compared with first; at most their number */
+  guint next;  /* window that the next name is compared with first; at most their number */
+  guint place; /* of the next new one, or beyond the end */
 };
 
 static void
@@ -42,6 +43,7 @@ rn_log_buffer_new (void)
 {
   RnLogBuffer *buffer = g_new0 (RnLogBuffer, 1);
   buffer->capacity = 1;
+  buffer->place = G_MAXUINT;
   buffer->windows = g_ptr_array_new_with_free_func (window_free);
   return buffer;
 }
@@ -94,8 +96,9 @@ get_window (RnLogBuffer *buffer, const char *name)
       Window *window = g_new0 (Window, 1);
       window->name = g_strdup (name);
       window->ring = g_new (Entry, buffer->capacity);
-      found = (int) buffer->windows->len;
-      g_ptr_array_add (buffer->windows, window);
+      found = (int) MIN (buffer->windows->len, buffer->place);
+      g_ptr_array_insert (buffer->windows, found, window);
+      buffer->place += buffer->place < G_MAXUINT;
     }
   buffer->next = (guint) found + 1;
   return g_ptr_array_index (buffer->windows, (guint) found);
@@ -118,6 +121,12 @@ void
 rn_log_buffer_push (RnLogBuffer *buffer, const char *name, gint64 iter, double value)
 {
   push (buffer, get_window (buffer, name), iter, value);
+}
+
+void
+rn_log_buffer_set_place (RnLogBuffer *buffer, guint place)
+{
+  buffer->place = place;
 }
 
 void

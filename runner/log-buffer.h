@@ -27,6 +27,9 @@ void rn_log_buffer_reserve (RnLogBuffer *buffer, gint64 n_iters);
 void rn_log_buffer_push (RnLogBuffer *buffer, const char *name, gint64 iter, double value);
 /* The same for a count or a scale: its last value stands for the mean. */
 void rn_log_buffer_push_latest (RnLogBuffer *buffer, const char *name, gint64 iter, double value);
+/* Names that are new from now on go in front of number @place, one after the other; at the end if there are
+ * no more than that. */
+void rn_log_buffer_set_place (RnLogBuffer *buffer, guint place);
 gboolean rn_log_buffer_is_latest (const RnLogBuffer *buffer,
                                   const char *name); /* FALSE for an unknown name */
 /* Means over the iterations [@end - @n_iters, @end), for names that have a value there, in the order of first

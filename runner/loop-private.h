@@ -29,6 +29,9 @@ gboolean rn_runner_expect_losses (RnRunner *runner, GError **error);
  * be one that followed from it, and is replaced. */
 gboolean rn_runner_check_losses (RnRunner *runner, GError **error);
 
+/* The same with the guarded step behind them that may be due. */
+gboolean rn_runner_check_step (RnRunner *runner, GError **error);
+
 /* One pass of the val item at which the run stands, or of a run counted in iterations all of it. */
 gboolean rn_runner_validate (RnRunner *runner, GError **error);
 

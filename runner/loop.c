@@ -148,7 +148,7 @@ run_iter (RnRunner *runner, GError **error)
       return FALSE;
     }
   gboolean is_left = FALSE;
-  gboolean is_ok = train_batch (runner, &is_left, error);
+  gboolean is_ok = rn_runner_check_step (runner, error) && train_batch (runner, &is_left, error);
   task->vtbl->release (task, RN_TASK_TRAIN, runner->batch);
   runner->batch = NULL;
   if (is_left || (!is_ok && !is_iter_whole (runner)))
@@ -177,8 +177,9 @@ open_pass (RnRunner *runner, GError **error)
 static gboolean
 close_pass (RnRunner *runner, GError **error)
 {
+  if (!rn_runner_check_step (runner, error))
+    return FALSE;
   gboolean is_ok = rn_runner_call_stage (runner, RN_STAGE_AFTER_TRAIN_EPOCH, error);
-
   if (!is_ok && runner->pending->len == 0)
     return FALSE;
   runner->is_pass_open = FALSE;
@@ -213,7 +214,7 @@ go_on (RnRunner *runner, GError **error)
   if (is_pass_done (runner))
     return train (runner, error);
   if (rn_place_item (runner)->is_val)
-    return rn_runner_validate (runner, error);
+    return rn_runner_check_step (runner, error) && rn_runner_validate (runner, error);
   if (runner->now.iter < runner->max_iters)
     return train (runner, error);
   rn_place_leave (runner);
@@ -238,6 +239,8 @@ run_all (RnRunner *runner, GError **error)
   while (!rn_runner_must_leave (runner) && !is_finished (runner))
     if (!go_on (runner, error))
       return FALSE;
+  if (!rn_runner_check_step (runner, error))
+    return FALSE;
   if (runner->is_stopped && runner->signal == 0 && runner->now.iter < runner->max_iters)
     g_message ("a hook ended the run: %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " iterations are done",
                runner->now.iter, runner->max_iters);

@@ -1,7 +1,7 @@
 /*
  * losses.c: the losses of an iteration, from the task to the log.
  *
- * On a device with queues they may come late (RnTask.has_late_losses): then the host goes on, and they are
+ * On a device with queues they may come late (RnTask.has_late_results): then the host goes on, and they are
  * waited for, looked at and logged when anything asks for them or for the log, at the latest behind the hooks
  * of the iteration. Nobody sees a difference, but in when the host waits.
  */
@@ -71,18 +71,20 @@ rn_runner_settle (const RnRunner *read_only)
   if (!runner->has_due_losses)
     return;
   runner->has_due_losses = FALSE;
-  if (!runner->task->has_late_losses || wait_for_losses (runner, &runner->loss_fault))
-    log_losses (runner, &runner->loss_fault);
+  if (!runner->task->has_late_results || wait_for_losses (runner, &runner->late_fault))
+    log_losses (runner, &runner->late_fault);
+  if (runner->due_step.is_due)
+    runner->due_step.log_place = rn_log_buffer_size (runner->log_buffer);
 }
 
 gboolean
 rn_runner_check_losses (RnRunner *runner, GError **error)
 {
   rn_runner_settle (runner);
-  if (runner->loss_fault == NULL)
+  if (runner->late_fault == NULL)
     return TRUE;
   g_clear_error (error);
-  g_propagate_error (error, g_steal_pointer (&runner->loss_fault));
+  g_propagate_error (error, g_steal_pointer (&runner->late_fault));
   return FALSE;
 }
 
@@ -91,7 +93,7 @@ rn_runner_check_losses (RnRunner *runner, GError **error)
 gboolean
 rn_runner_expect_losses (RnRunner *runner, GError **error)
 {
-  gboolean can_wait = runner->task->has_late_losses && !runner->is_validating && runner->n_bad_losses == 0;
+  gboolean can_wait = runner->task->has_late_results && !runner->is_validating && runner->n_bad_losses == 0;
 
   G_STATIC_ASSERT (MAX_BAD_LOSSES > 1);
   runner->has_due_losses = TRUE;

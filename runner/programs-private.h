@@ -48,8 +48,11 @@ struct _RnPrograms
   RnProgram *current;                               /* of the last forward */
   float level_losses[RN_MAX_LOSSES][RN_MAX_LEVELS]; /* of the last forward */
   int n_loss_levels;
-  gboolean has_due_losses; /* they may still be on their way */
-  RnStatus losses_status;  /* of their copies */
+  gboolean has_due_losses;          /* they may still be on their way */
+  RnStatus losses_status;           /* of their copies */
+  float grad_stats[RN_STATS_COUNT]; /* of the last guarded step, likewise */
+  gboolean has_due_stats;
+  RnStatus stats_status;
   gsize highest_byte, highest_host_byte;
 };
 
@@ -66,6 +69,8 @@ gboolean rn_programs_copy_batch (RnPrograms *programs, const RnProgram *program,
                                  float grad_scale, GError **error);
 /* The losses of @program, which has run forward, to level_losses: queued where the device can do that. */
 gboolean rn_programs_queue_losses (RnPrograms *programs, const RnProgram *program, GError **error);
+/* Likewise to grad_stats, of the update program, which has run its part for them. */
+gboolean rn_programs_queue_stats (RnPrograms *programs, GError **error);
 
 G_END_DECLS
 

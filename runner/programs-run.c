@@ -220,6 +220,9 @@ fill_hyper (const RnPrograms *p, const RnUpdate *update, float *hyper)
   hyper[RN_HYPER_FIRST] = update->n_steps == 0 ? 1.0f : 0.0f;
   hyper[RN_HYPER_CONTINUES] = update->continues ? 1.0f : 0.0f;
   hyper[RN_HYPER_WAITS] = update->waits ? 1.0f : 0.0f;
+  hyper[RN_HYPER_MAX_NORM] = (float) update->max_norm;
+  hyper[RN_HYPER_CHECKS_FINITE] = update->checks_finite ? 1.0f : 0.0f;
+  hyper[RN_HYPER_SKIPS] = 0; /* a guarded step decides it */
   for (guint i = 0; i < p->lr_mults->len; i++)
     {
       float *group = hyper + RN_HYPER_COUNT + i * RN_GROUP_COUNT;
@@ -245,6 +248,18 @@ hyper_bytes (const RnPrograms *p)
   return (RN_HYPER_COUNT + (gsize) p->lr_mults->len * RN_GROUP_COUNT) * sizeof (float);
 }
 
+/* The statistics go to the host ahead of the steps: while the device does those, the host can go on. */
+static gboolean
+run_guarded (RnPrograms *p, double norm_type, GError **error)
+{
+  float type = (float) norm_type;
+
+  g_return_val_if_fail (norm_type >= 1, FALSE);
+  return copy_to_update (p, "norm_type", &type, sizeof type, error)
+         && rn_executor_run (p->update, 0, p->update_parts.step, error) && rn_programs_queue_stats (p, error)
+         && rn_executor_run (p->update, p->update_parts.step, p->update_parts.ema, error);
+}
+
 gboolean
 rn_programs_update (RnPrograms *p, const RnUpdate *update, GError **error)
 {
@@ -254,15 +269,18 @@ rn_programs_update (RnPrograms *p, const RnUpdate *update, GError **error)
   g_autofree float *hyper = g_malloc (hyper_bytes (p));
 
   fill_hyper (p, update, hyper);
-  p->current = NULL;
-  return copy_to_update (p, "hyper", hyper, hyper_bytes (p), error)
-         && rn_executor_run (p->update, p->update_parts.step, p->update_parts.ema, error);
+  p->current = NULL; /* the update program lives in the same arena */
+  if (!copy_to_update (p, "hyper", hyper, hyper_bytes (p), error))
+    return FALSE;
+  return rn_update_is_guarded (update)
+             ? run_guarded (p, update->norm_type, error)
+             : rn_executor_run (p->update, p->update_parts.step, p->update_parts.ema, error);
 }
 
 gboolean
 rn_programs_backward_update (RnPrograms *p, const RnUpdate *update, GError **error)
 {
-  g_return_val_if_fail (p->current && p->options.update_in_backward, FALSE);
+  g_return_val_if_fail (p->current && p->options.update_in_backward && !rn_update_is_guarded (update), FALSE);
   if (!check_momentum (p, update->momentum, error))
     return FALSE;
   g_autofree float *hyper = g_malloc (hyper_bytes (p));

@@ -170,10 +170,26 @@ typedef struct
   /* Of options.update_in_backward, see the op SGD: the momentum holds gradients of this step already; there
    * are more to come. */
   gboolean continues, waits;
+  /* Not with options.update_in_backward: decisions that the device takes, by the gradients as they lie. A
+   * step with one of them is guarded. */
+  double max_norm;  /* of all gradients times grad_multiplier: they are scaled down to it; 0: they are not */
+  double norm_type; /* of a guarded step: of that norm, as in rn_programs_grad_stats */
+  gboolean checks_finite; /* nothing is done where one of them is NaN or infinite */
 } RnUpdate;
+
+static inline gboolean
+rn_update_is_guarded (const RnUpdate *update)
+{
+  return update->max_norm > 0 || update->checks_finite;
+}
 
 /* One step of the optimizer. RN_RUN_ERROR_FAILED for a beta1 that Adam cannot have. */
 gboolean rn_programs_update (RnPrograms *programs, const RnUpdate *update, GError **error);
+/*
+ * Waits for the statistics of the last guarded step, which are those of rn_programs_grad_stats; nothing that
+ * was queued behind it is waited for.
+ */
+gboolean rn_programs_settle_update (RnPrograms *programs, double *norm, double *max_abs, GError **error);
 /* Options.update_in_backward: backward of the batch of the last forward with one step, or a part of one. */
 gboolean rn_programs_backward_update (RnPrograms *programs, const RnUpdate *update, GError **error);
 gboolean rn_programs_updates_in_backward (RnPrograms *programs);

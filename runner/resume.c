@@ -219,7 +219,7 @@ load_log (RnRunner *runner, const RnSafetensors *file, GError **error)
       if (window == NULL)
         return FALSE;
       if (name != NULL)
-        rn_log_buffer_load (rn_runner_settled_log (runner), name + 1, window);
+        rn_log_buffer_load (rn_runner_log_to_write (runner), name + 1, window);
     }
   return TRUE;
 }

@@ -28,6 +28,16 @@ typedef struct
   RnCheckpointRequest request;
 } RnPendingCheckpoint;
 
+/* The guarded step that is not settled: steps.c. */
+typedef struct
+{
+  gboolean is_due;
+  RnGuardedStep step;
+  gint64 iter;      /* that it ends */
+  guint log_place;  /* of the names that it logs first: how many there were with the losses */
+  gboolean is_told; /* its function runs */
+} RnDueStep;
+
 struct _RnRunner
 {
   RnTask *task;
@@ -40,7 +50,7 @@ struct _RnRunner
   GArray *workflow; /* of RnWorkflowItem */
 
   RnHookList *hooks;
-  RnLogBuffer *log_buffer; /* through rn_runner_settled_log */
+  RnLogBuffer *log_buffer; /* through rn_runner_log_to_read and _to_write */
   RnLogMeans *val_log;     /* of the running pass of validation */
   gint64 log_interval;
 
@@ -71,7 +81,8 @@ struct _RnRunner
   int signal;               /* that was seen by the loop, or 0 */
   int n_bad_losses;         /* iterations in a row whose loss is NaN or infinite; after rn_runner_settle */
   gboolean has_due_losses;  /* of the last forward pass: not yet logged */
-  GError *loss_fault;       /* why they could not be had, or end the run; told by rn_runner_check_losses */
+  RnDueStep due_step;
+  GError *late_fault; /* why these could not be had, or end the run; told by rn_runner_check_losses */
 
   GPtrArray *pending; /* of RnPendingCheckpoint */
   GPtrArray *kept;    /* of char *: regular checkpoints of this run, newest first, as in last_checkpoint */
@@ -84,15 +95,32 @@ struct _RnRunner
   RnRecord *scores;       /* of an evaluation in the current stage; or NULL */
 };
 
-/* Losses that are due are waited for, and logged: losses.c. Whoever reads them or the log, or writes to it,
- * comes by here. */
+/* Losses that are due are waited for, and logged: losses.c. Whoever reads them, or writes to the log, comes
+ * by here. */
 void rn_runner_settle (const RnRunner *runner);
+/* So is, behind them, a guarded step that is due: steps.c. Whoever reads the log or what depends on the step
+ * comes by here. */
+void rn_runner_settle_step (const RnRunner *runner);
 
 static inline RnLogBuffer *
-rn_runner_settled_log (const RnRunner *runner)
+rn_runner_log_to_write (const RnRunner *runner)
 {
   rn_runner_settle (runner);
   return runner->log_buffer;
+}
+
+static inline RnLogBuffer *
+rn_runner_log_to_read (const RnRunner *runner)
+{
+  rn_runner_settle_step (runner);
+  return runner->log_buffer;
+}
+
+/* The iteration that what is logged now belongs to. */
+static inline gint64
+rn_runner_log_iter (const RnRunner *runner)
+{
+  return runner->due_step.is_told ? runner->due_step.iter : runner->now.iter;
 }
 
 /*

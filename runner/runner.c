@@ -112,7 +112,7 @@ rn_runner_free (RnRunner *runner)
     return;
   rn_hook_list_free (runner->hooks);
   rn_log_buffer_free (runner->log_buffer);
-  g_clear_error (&runner->loss_fault);
+  g_clear_error (&runner->late_fault);
   rn_log_means_free (runner->val_log);
   g_array_unref (runner->workflow);
   rn_record_free (runner->scores);

@@ -86,6 +86,13 @@ update (RnTask *task, const RnTaskUpdate *step, GError **error)
   return TRUE;
 }
 
+static gboolean
+settle_update (RnTask *task, RnGradStats *stats, gboolean *is_done, GError **error)
+{
+  *is_done = TRUE;
+  return grad_stats (task, 2, stats, error);
+}
+
 static char **
 unreached_params (RnTask *task)
 {
@@ -126,6 +133,7 @@ make_preview (RnSchedulePreview *preview, const RnNode *root, const RnRunConfig 
                                    .zero_grads = do_nothing,
                                    .grad_stats = grad_stats,
                                    .update = update,
+                                   .settle_update = settle_update,
                                    .unreached_params = unreached_params };
   static const char *const no_names[] = { NULL };
   static const double mult = 1;

@@ -38,8 +38,10 @@ typedef struct
   const double *lrs; /* [n_groups] */
   double momentum;   /* or beta1 */
   double grad_multiplier, clip_value;
-  gboolean is_first;         /* the optimizer has no state yet */
-  gboolean continues, waits; /* of backward_update: see programs.h */
+  gboolean is_first;          /* the optimizer has no state yet */
+  gboolean continues, waits;  /* of backward_update: see programs.h */
+  double max_norm, norm_type; /* of update: see programs.h */
+  gboolean checks_finite;
 } RnTaskUpdate;
 
 typedef struct
@@ -51,13 +53,16 @@ typedef struct
 
   /* A step: see programs.h. @mode: RN_MODE_TRAIN or RN_MODE_LOSS. */
   gboolean (*forward) (RnTask *task, const RnBatch *batch, RnMode mode, float grad_scale, GError **error);
-  /* (optional) Waits for the losses; of a task with has_late_losses. Where it fails they are NAN. */
+  /* (optional) Waits for the losses; of a task with has_late_results. Where it fails they are NAN. */
   gboolean (*settle) (RnTask *task, GError **error);
   double (*loss) (RnTask *task, const char *name);
   gboolean (*backward) (RnTask *task, GError **error);
   gboolean (*zero_grads) (RnTask *task, GError **error);
   gboolean (*grad_stats) (RnTask *task, double norm_type, RnGradStats *stats, GError **error);
   gboolean (*update) (RnTask *task, const RnTaskUpdate *update, GError **error);
+  /* Behind a guarded update, once: waits for what it was. *@is_done: FALSE where @checks_finite kept it from
+   * doing anything. */
+  gboolean (*settle_update) (RnTask *task, RnGradStats *stats, gboolean *is_done, GError **error);
   /* In place of backward, grad_stats and update if updates_in_backward. */
   gboolean (*backward_update) (RnTask *task, const RnTaskUpdate *update, GError **error);
   /* Running mean: see engine.h. */
@@ -113,7 +118,8 @@ struct _RnTask
   guint n_params;
   gboolean has_live_batch_norm;
   gboolean updates_in_backward; /* no gradients are kept */
-  gboolean has_late_losses;     /* after forward the device may still be at work: settle */
+  /* After forward, and after a guarded update, the device may still be at work: settle, settle_update. */
+  gboolean has_late_results;
 };
 
 static inline const char *

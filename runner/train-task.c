@@ -9,6 +9,8 @@
 #include "runner/process-memory.h"
 #include "runner/task-tensors.h"
 
+#include <math.h>
+
 #ifdef __GLIBC__
   #include <malloc.h>
 #endif
@@ -20,7 +22,9 @@ typedef struct
   RnLoader *data[RN_TASK_N_DATA]; /* RN_TASK_VAL: NULL without validation losses */
   RnLoader *val;                  /* of evaluations; or NULL */
   GArray *params;                 /* of RnTaskParam */
-  gint64 n_steps;                 /* that made the optimizer's state */
+  gint64 n_steps;                 /* that made the optimizer's state; of a guarded one when it is settled */
+  gint64 next_n_steps;            /* if that one was done */
+  gboolean checks_finite;         /* it may be skipped */
   RnStepFacts facts;
 } TrainTask;
 
@@ -98,10 +102,16 @@ update_by (RnTask *task, const RnTaskUpdate *step,
     .n_steps = n_steps,
     .continues = step->continues,
     .waits = step->waits,
+    .max_norm = step->max_norm,
+    .norm_type = step->norm_type,
+    .checks_finite = step->checks_finite,
   };
   if (!run (programs (task), &update, error))
     return FALSE;
-  self->n_steps = n_steps + !step->waits;
+  self->next_n_steps = n_steps + !step->waits;
+  self->checks_finite = step->checks_finite;
+  if (!rn_update_is_guarded (&update))
+    self->n_steps = self->next_n_steps;
   return TRUE;
 }
 
@@ -109,6 +119,19 @@ static gboolean
 update (RnTask *task, const RnTaskUpdate *step, GError **error)
 {
   return update_by (task, step, rn_programs_update, error);
+}
+
+static gboolean
+settle_update (RnTask *task, RnGradStats *stats, gboolean *is_done, GError **error)
+{
+  TrainTask *self = (TrainTask *) task;
+
+  if (!rn_programs_settle_update (programs (task), &stats->norm, &stats->max_abs, error))
+    return FALSE;
+  *is_done = !self->checks_finite || isfinite (stats->max_abs); /* as the op STEP_GUARD */
+  if (*is_done)
+    self->n_steps = self->next_n_steps;
+  return TRUE;
 }
 
 static gboolean
@@ -331,7 +354,8 @@ load_tensors (RnTask *task, const RnSafetensors *file, guint *found, GError **er
   .read_activation = read_activation, .read_param = read_param, .read_grad = read_grad,                     \
   .write_grad = write_grad, .add_tensors = add_tensors, .load_tensors = load_tensors,                       \
   .find_non_finite = find_non_finite, .empty_cache = empty_cache, .update_ema = update_ema,                 \
-  .swap_ema = swap_ema, .unreached_params = unreached_params, .settle = settle
+  .swap_ema = swap_ema, .unreached_params = unreached_params, .settle = settle,                             \
+  .settle_update = settle_update
 
 static const RnTaskVtbl vtbl = { COMMON_VTBL };
 static const RnTaskVtbl vtbl_with_evaluation = { COMMON_VTBL, .evaluate = evaluate, .draw = draw_image };
@@ -393,7 +417,7 @@ rn_train_task_new (RnJob *job, GError **error)
   task->n_params = self->params->len;
   task->has_live_batch_norm = self->facts.has_live_batch_norm;
   task->updates_in_backward = rn_programs_updates_in_backward (job->programs);
-  task->has_late_losses = job->device->vtbl->settle != NULL;
+  task->has_late_results = job->device->vtbl->settle != NULL;
   return task;
 }
 

@@ -86,6 +86,8 @@ sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *co
   const RnDType t = call->out[RN_SGD_MOMENTUM].dtype;
   const int64_t n = rn_desc_stored_elements (&call->out[RN_SGD_PARAM]);
 
+  if (hyper[RN_HYPER_SKIPS] != 0)
+    return RN_STATUS_OK;
 #pragma omp parallel for schedule(static)
   for (int64_t at = 0; at < n; at += RN_STRIP)
     {
@@ -150,6 +152,8 @@ adam (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *c
   const RnDType t = call->out[RN_ADAM_EXP_AVG].dtype;
   const int64_t n = rn_desc_stored_elements (&call->out[RN_ADAM_PARAM]);
 
+  if (hyper[RN_HYPER_SKIPS] != 0)
+    return RN_STATUS_OK;
 #pragma omp parallel for schedule(static)
   for (int64_t at = 0; at < n; at += RN_STRIP)
     {

@@ -1,4 +1,4 @@
-/* launch-optim.h: what a step of an optimizer does to one parameter. */
+/* launch-optim.h: whether there is a step of an optimizer, and what it does to one parameter. */
 #ifndef KERNELS_CUDA_LAUNCH_OPTIM_H
 #define KERNELS_CUDA_LAUNCH_OPTIM_H
 
@@ -15,6 +15,8 @@ extern "C"
    * pinned memory of the host. The operations of the reference in its order: equal bits.
    */
 
+  /* See the op STEP_GUARD. */
+  cudaError_t rn_cuda_launch_step_guard (const float *stats, float *hyper, cudaStream_t stream);
   /* @momentum: (nullable) */
   cudaError_t rn_cuda_launch_sgd (const RnSgdArgs *args, int64_t n, const float *grad, const float *hyper,
                                   float *param, RnDType t, void *momentum, cudaStream_t stream);

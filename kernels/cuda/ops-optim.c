@@ -1,10 +1,18 @@
-/* ops-optim.c: what a step of an optimizer does to one parameter. States may lie in pinned memory of the
- * host: kernels read and write it at its own address. */
+/* ops-optim.c: whether there is a step, and what it does to one parameter. States may lie in pinned memory of
+ * the host: kernels read and write it at its own address. */
 #include "config.h"
 
 #include "kernels/cuda/device-cuda.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch-optim.h"
+
+static RnStatus
+step_guard (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+            void *const *out, void *workspace)
+{
+  return rn_cuda_check (device, rn_cuda_launch_step_guard (in[0], out[0], rn_cuda_stream (device)),
+                        "step_guard");
+}
 
 static RnStatus
 sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in, void *const *out,
@@ -31,5 +39,8 @@ adam (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *c
       "adam");
 }
 
+const RnKernel rn_cuda_step_guard = {
+  .op = RN_OP_STEP_GUARD, .name = "cuda:step_guard", .priority = 100, .run = step_guard
+};
 const RnKernel rn_cuda_sgd = { .op = RN_OP_SGD, .name = "cuda:sgd", .priority = 100, .run = sgd };
 const RnKernel rn_cuda_adam = { .op = RN_OP_ADAM, .name = "cuda:adam", .priority = 100, .run = adam };

@@ -1,10 +1,12 @@
 /*
- * optim.cu: the optimizers: what an update does to one parameter. The operations of the reference in its
- * order, none of them fused: equal bits. What changes from step to step is read from the hyper vector here,
- * so the host need not know it when it queues a step.
+ * optim.cu: the optimizers: whether there is a step, and what it does to one parameter. The operations of the
+ * reference in its order, none of them fused: equal bits. What changes from step to step is read from the
+ * hyper vector here, so the host need not know it when it queues a step.
  */
 #include "kernels/cuda/launch-optim.h"
 #include "kernels/cuda/pack.cuh"
+
+#include <float.h>
 
 namespace
 {
@@ -24,6 +26,24 @@ __device__ static inline float
 add_product (float a, float b, float c)
 {
   return __fadd_rn (a, __fmul_rn (b, c));
+}
+
+/* ---- whether there is a step, and how long it is ---- */
+
+/* One thread. */
+__global__ void RN_BOUNDS (32) guard_step (const float *stats, float *hyper)
+{
+  const double multiplier = hyper[RN_HYPER_GRAD_MULTIPLIER];
+
+  if (threadIdx.x != 0)
+    return;
+  hyper[RN_HYPER_SKIPS] = hyper[RN_HYPER_CHECKS_FINITE] != 0 && !(stats[RN_STATS_MAX_ABS] <= FLT_MAX);
+  if (hyper[RN_HYPER_MAX_NORM] > 0)
+    {
+      const double norm = __dmul_rn ((double) stats[RN_STATS_NORM], multiplier);
+      const double coefficient = (double) hyper[RN_HYPER_MAX_NORM] / (norm + 1e-6);
+      hyper[RN_HYPER_GRAD_MULTIPLIER] = (float) __dmul_rn (multiplier, coefficient > 1 ? 1 : coefficient);
+    }
 }
 
 /* ---- SGD ---- */
@@ -60,6 +80,8 @@ RN_BOUNDS (RN_BLOCK)
     sgd_plain (int64_t n, Sgd s, const float *grad, const float *hyper, const float *group, float *param)
 {
   const float lr = group[RN_GROUP_LR];
+  if (hyper[RN_HYPER_SKIPS] != 0)
+    return;
   rn_for_each_pack<V> (n, [=] (auto width, int64_t i) {
     constexpr int W = decltype (width)::value;
     float g[W], p[W];
@@ -77,6 +99,8 @@ RN_BOUNDS (RN_BLOCK) sgd_momentum (int64_t n, Sgd s, const float *grad, const fl
                                    const float *group, float *param, T *momentum)
 {
   const float lr = group[RN_GROUP_LR];
+  if (hyper[RN_HYPER_SKIPS] != 0)
+    return;
   rn_for_each_pack<V> (n, [=] (auto width, int64_t i) {
     constexpr int W = decltype (width)::value;
     float g[W], p[W], v[W];
@@ -113,6 +137,8 @@ RN_BOUNDS (RN_BLOCK) adam (int64_t n, Adam a, const float *grad, const float *hy
                            float *param, T *exp_avg, T *exp_avg_sq, T *max_exp_avg_sq)
 {
   const float shrink = adam_shrink (a, group[RN_GROUP_LR]), step = group[RN_GROUP_STEP_SIZE];
+  if (hyper[RN_HYPER_SKIPS] != 0)
+    return;
   rn_for_each_pack<V> (n, [=] (auto width, int64_t i) {
     constexpr int W = decltype (width)::value;
     const bool first = hyper[RN_HYPER_FIRST] != 0;
@@ -147,6 +173,12 @@ RN_BOUNDS (RN_BLOCK) adam (int64_t n, Adam a, const float *grad, const float *hy
 }
 
 /* ---- launchers ---- */
+
+cudaError_t
+rn_cuda_launch_step_guard (const float *stats, float *hyper, cudaStream_t stream)
+{
+  return RN_LAUNCH (guard_step, 1, 32, 0, stream, stats, hyper);
+}
 
 template <typename T, int V>
 static cudaError_t

@@ -1,6 +1,6 @@
 /*
- * results.h: small results that the host does not wait for: copies to a pinned block, queued behind the
- * compute work, and one event that says when the last of them has arrived.
+ * results.h: small results that the host does not wait for: copies to pinned blocks, queued behind the
+ * compute work. Those of each program have a block, and an event that says when the last of them has arrived.
  */
 #ifndef KERNELS_CUDA_RESULTS_H
 #define KERNELS_CUDA_RESULTS_H
@@ -16,8 +16,9 @@ void rn_cuda_results_free (RnCudaResults *results);
 
 /* Of RnDeviceVtbl. When the block is full, those that lie in it are waited for; what is larger than the block
  * is copied by rn_cuda_copy_out. */
-RnStatus rn_cuda_copy_out_later (RnDevice *device, void *host_dst, const void *src, gsize bytes);
-RnStatus rn_cuda_settle (RnDevice *device);
+RnStatus rn_cuda_copy_out_later (RnDevice *device, RnResults results, void *host_dst, const void *src,
+                                 gsize bytes);
+RnStatus rn_cuda_settle (RnDevice *device, RnResults results);
 
 G_END_DECLS
 

@@ -1,4 +1,4 @@
-/* optim.c: the optimizers: what an update does to one parameter. */
+/* optim.c: the optimizers: whether there is a step, and what it does to one parameter. */
 #include "config.h"
 
 #include "kernels/half.h"
@@ -11,6 +11,25 @@ static float
 clip (float g, float limit)
 {
   return limit > 0 && fabsf (g) > limit ? copysignf (limit, g) : g;
+}
+
+/* As torch.nn.utils.clip_grad_norm_, and the decision of torch.cuda.amp.GradScaler. */
+static RnStatus
+step_guard (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
+            void *const *out, void *workspace)
+{
+  const float *stats = in[0];
+  float *hyper = out[0];
+  double multiplier = (double) hyper[RN_HYPER_GRAD_MULTIPLIER];
+
+  hyper[RN_HYPER_SKIPS] = hyper[RN_HYPER_CHECKS_FINITE] != 0 && !isfinite (stats[RN_STATS_MAX_ABS]);
+  if (hyper[RN_HYPER_MAX_NORM] > 0)
+    {
+      double norm = (double) stats[RN_STATS_NORM] * multiplier;
+      double coefficient = (double) hyper[RN_HYPER_MAX_NORM] / (norm + 1e-6);
+      hyper[RN_HYPER_GRAD_MULTIPLIER] = (float) (multiplier * (coefficient > 1 ? 1 : coefficient));
+    }
+  return RN_STATUS_OK;
 }
 
 /* As torch.optim.SGD of PyTorch 1.13, its single-tensor form, operation by operation in single precision. */
@@ -28,6 +47,8 @@ sgd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *co
   gboolean first = hyper[RN_HYPER_FIRST] != 0, continues = hyper[RN_HYPER_CONTINUES] != 0;
   float take = first ? 1 : 1 - args->dampening;
 
+  if (hyper[RN_HYPER_SKIPS] != 0)
+    return RN_STATUS_OK;
   for (int64_t i = 0; i < rn_desc_stored_elements (&call->out[RN_SGD_PARAM]); i++)
     {
       float g = clip (grad[i] * multiplier, hyper[RN_HYPER_CLIP_VALUE]);
@@ -61,6 +82,8 @@ adam (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *c
   float decay = args->decoupled ? 0.0f : (float) args->weight_decay, shrink = rn_adam_shrink (args, group);
   gboolean first = hyper[RN_HYPER_FIRST] != 0;
 
+  if (hyper[RN_HYPER_SKIPS] != 0)
+    return RN_STATUS_OK;
   for (int64_t i = 0; i < rn_desc_stored_elements (&call->out[RN_ADAM_PARAM]); i++)
     {
       float p = param[i] * shrink;
@@ -84,5 +107,6 @@ adam (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *c
   return RN_STATUS_OK;
 }
 
+const RnKernel rn_ref_step_guard = { .op = RN_OP_STEP_GUARD, .name = "ref:step_guard", .run = step_guard };
 const RnKernel rn_ref_sgd = { .op = RN_OP_SGD, .name = "ref:sgd", .run = sgd };
 const RnKernel rn_ref_adam = { .op = RN_OP_ADAM, .name = "ref:adam", .run = adam };

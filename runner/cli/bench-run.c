@@ -109,8 +109,8 @@ update_after (const RnBenchSteps *steps, const RnUpdate *update, GError **error)
 {
   double norm, max_abs;
 
-  return rn_programs_grad_stats (steps->programs, 2, &norm, &max_abs, error)
-         && (!isfinite (max_abs) || rn_programs_update (steps->programs, update, error));
+  return rn_programs_update (steps->programs, update, error)
+         && rn_programs_settle_update (steps->programs, &norm, &max_abs, error);
 }
 
 /* Iteration @index of a step, which adds to the time of each phase. An update in backward has none of its
@@ -125,7 +125,9 @@ run_iteration (const RnBenchSteps *steps, int index, double phases[RN_BENCH_N_PH
                       .grad_multiplier = 1 / steps->loss_scale,
                       .n_steps = steps->n_steps,
                       .continues = in_backward && index > 0,
-                      .waits = in_backward && !is_last };
+                      .waits = in_backward && !is_last,
+                      .norm_type = 2,
+                      .checks_finite = !in_backward };
   double t0, t1, t2, t3;
 
   if (!read_clock (steps, &t0, error) || (index == 0 && !rn_programs_zero_grads (steps->programs, error))

@@ -25,7 +25,7 @@ check_SCRIPTS += tests/gpu/check-linkage.sh
 if HAVE_CUDA
 check_LTLIBRARIES = tests/gpu/libcuda-sim.la tests/gpu/libcuda-conv.la
 check_PROGRAMS += $(CUDA_TESTS) tests/gpu/test-half-convs tests/gpu/test-training tests/gpu/test-training-faults \
-  tests/gpu/test-training-waits \
+  tests/gpu/test-guarded-steps tests/gpu/test-training-waits \
   tests/gpu/test-conv-library tests/gpu/test-plans \
   tests/gpu/test-conv-measure tests/gpu/test-conv-stored tests/gpu/test-cudnn-cases \
   tests/gpu/test-cudnn-cases-sim tests/gpu/test-sim-cudnn tests/gpu/test-sim-engines tests/gpu/test-startup \
@@ -119,6 +119,9 @@ tests_gpu_test_training_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_training_faults_SOURCES = tests/gpu/test-training-faults.c tests/gpu/sim-device.c $(TRAINING_RUN)
 tests_gpu_test_training_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_training_faults_LDADD = $(CUDA_SIM_LIBS)
+tests_gpu_test_guarded_steps_SOURCES = tests/gpu/test-guarded-steps.c tests/gpu/sim-device.c $(TRAINING_RUN)
+tests_gpu_test_guarded_steps_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
+tests_gpu_test_guarded_steps_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_training_waits_SOURCES = tests/gpu/test-training-waits.c tests/gpu/sim-device.c $(TRAINING_RUN)
 tests_gpu_test_training_waits_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_training_waits_LDADD = $(CUDA_SIM_LIBS)

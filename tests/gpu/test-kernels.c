@@ -97,8 +97,8 @@ check_bits (RnDevice *device, const RnKernel *kernel, const Case *c, guint seed,
 static guint
 n_seeds (const RnOpCall *call)
 {
-  gboolean has_flags = call->op == RN_OP_SGD || call->op == RN_OP_ADAM;
-  return has_flags && rn_desc_elements (&call->out[0]) < 100 ? 16 : 1;
+  gboolean has_flags = call->op == RN_OP_SGD || call->op == RN_OP_ADAM || call->op == RN_OP_STEP_GUARD;
+  return has_flags && rn_desc_elements (&call->out[0]) < 100 ? 32 : 1;
 }
 
 /* Its kernels are those of the other half. */

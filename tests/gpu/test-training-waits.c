@@ -14,6 +14,7 @@
 
 /* Calls in which the host waited, so far: in front of the forward pass, and behind the step. */
 static unsigned long begun[MAX_ITERS], stepped[MAX_ITERS];
+static unsigned long ended[MAX_ITERS]; /* with what the iteration logs */
 static unsigned long before_asking[MAX_ITERS], after_asking[MAX_ITERS];
 static double asked[MAX_ITERS]; /* the loss, in front of the backward pass */
 
@@ -42,6 +43,14 @@ ask (RnHook *hook, RnRunner *runner, GError **error)
   return TRUE;
 }
 
+static gboolean
+end (RnHook *hook, RnRunner *runner, GError **error)
+{
+  rn_runner_log (runner, "mine", 1);
+  ended[rn_runner_iter (runner)] = sim_n_waits ();
+  return TRUE;
+}
+
 typedef struct
 {
   RnHook hook;
@@ -51,6 +60,8 @@ RN_HOOK_DEFINE (begin, CountHook, .name = "BeginHook", .summary = "for tests",
                 .priority = RN_PRIORITY_VERY_LOW, .before_train_iter = begin);
 RN_HOOK_DEFINE (step, CountHook, .name = "StepHook", .summary = "for tests", .priority = RN_PRIORITY_NORMAL,
                 .after_train_iter = step);
+RN_HOOK_DEFINE (end, CountHook, .name = "EndHook", .summary = "for tests", .priority = RN_PRIORITY_LOWEST,
+                .after_train_iter = end);
 RN_HOOK_DEFINE (ask, CountHook, .name = "AskHook", .summary = "for tests", .priority = RN_PRIORITY_HIGH,
                 .needs = RN_NEEDS_LOSS, .after_train_iter = ask);
 
@@ -60,31 +71,53 @@ RN_HOOK_DEFINE (ask, CountHook, .name = "AskHook", .summary = "for tests", .prio
 #define N_ITERS 4
 #define FIRST 1
 
+/* @n_results: what the host waits for at the end of an iteration, or ahead of the next one: losses, and what
+ * became of a guarded step. @lines: for --set, or NULL */
 static void
-check_nothing_waits (int strategy, RnDType dtype)
+check_nothing_waits (int strategy, RnDType dtype, unsigned long n_results, const char *const lines[2])
 {
-  const Run run = { .sim = t4,
-                    .strategy = strategy,
-                    .dtype = dtype,
-                    .n_iters = N_ITERS,
-                    .more = { "custom_hooks=[{type: BeginHook}, {type: StepHook}, {type: WatchHook}]" } };
+  Run run = {
+    .sim = t4,
+    .strategy = strategy,
+    .dtype = dtype,
+    .n_iters = N_ITERS,
+    .more = { "custom_hooks=[{type: BeginHook}, {type: StepHook}, {type: WatchHook}, {type: EndHook}]" }
+  };
   g_auto (Outcome) outcome = { 0 };
 
+  run.more[1] = "log_config={hooks: []}"; /* they read the log */
+  for (int i = 0; i < 2 && lines != NULL && lines[i] != NULL; i++)
+    run.more[i + 2] = lines[i];
   run_training (&run, &outcome);
   for (int i = FIRST; i < N_ITERS; i++)
     {
       g_assert_cmpuint (stepped[i], ==, begun[i]);
-      /* The losses, for the log, are waited for at last. */
-      g_assert_cmpuint (begun[i], >, stepped[i - 1]);
+      g_assert_cmpuint (ended[i], ==, stepped[i] + 1); /* for the losses, for the log */
+      if (i > FIRST)
+        g_assert_cmpuint (begun[i], ==, stepped[i - 1] + n_results);
     }
 }
 
 static void
 test_nothing_waits (void)
 {
-  check_nothing_waits (-1, RN_F32);
-  check_nothing_waits (RN_STRATEGY_OFFLOAD_IDLE, RN_F32);
-  check_nothing_waits (RN_STRATEGY_IN_BACKWARD, RN_F32);
+  check_nothing_waits (-1, RN_F32, 1, NULL);
+  check_nothing_waits (RN_STRATEGY_OFFLOAD_IDLE, RN_F32, 1, NULL);
+  check_nothing_waits (RN_STRATEGY_IN_BACKWARD, RN_F32, 1, NULL);
+}
+
+/* What the device decides on: the outcome is waited for ahead of the next iteration, and its batch. */
+static void
+test_guarded_steps (void)
+{
+  static const char *const clip[2] = { "optimizer_config.grad_clip={max_norm: 1}" }, *const both[2] = {
+    "optimizer_config.grad_clip={max_norm: 1}", "fp16={loss_scale: dynamic, opt_level: O2}"
+  };
+
+  check_nothing_waits (-1, RN_F32, 2, clip);
+  check_nothing_waits (RN_STRATEGY_OFFLOAD_IDLE, RN_F32, 2, clip);
+  check_nothing_waits (-1, RN_F16, 2, NULL); /* with a loss scale that is dynamic */
+  check_nothing_waits (-1, RN_F16, 2, both);
 }
 
 /* The right value, once, in each schedule; the run is the same as without the question. */
@@ -134,19 +167,49 @@ test_results (void)
   g_assert_cmpint (vtbl->alloc (device, N_LARGE * sizeof (float), &memory), ==, RN_STATUS_OK);
   g_assert_cmpint (vtbl->copy_in (device, memory, values, N_LARGE * sizeof (float)), ==, RN_STATUS_OK);
   for (int i = 0; i < N; i++)
-    g_assert_cmpint (vtbl->copy_out_later (device, &found[i], (float *) memory + i, sizeof (float)), ==,
-                     RN_STATUS_OK);
-  g_assert_cmpint (vtbl->copy_out_later (device, large, memory, N_LARGE * sizeof (float)), ==, RN_STATUS_OK);
-  g_assert_cmpint (vtbl->copy_out_later (device, large, memory, 0), ==, RN_STATUS_OK);
+    g_assert_cmpint (
+        vtbl->copy_out_later (device, RN_RESULTS_FORWARD, &found[i], (float *) memory + i, sizeof (float)),
+        ==, RN_STATUS_OK);
+  g_assert_cmpint (vtbl->copy_out_later (device, RN_RESULTS_FORWARD, large, memory, N_LARGE * sizeof (float)),
+                   ==, RN_STATUS_OK);
+  g_assert_cmpint (vtbl->copy_out_later (device, RN_RESULTS_FORWARD, large, memory, 0), ==, RN_STATUS_OK);
   /* What was queued before is what is seen, whatever is queued behind it. */
   g_assert_cmpint (vtbl->fill (device, memory, 0xff, N_LARGE * sizeof (float)), ==, RN_STATUS_OK);
-  g_assert_cmpint (vtbl->settle (device), ==, RN_STATUS_OK);
+  g_assert_cmpint (vtbl->settle (device, RN_RESULTS_FORWARD), ==, RN_STATUS_OK);
   g_assert_cmpint (memcmp (found, values, N * sizeof (float)), ==, 0);
   g_assert_cmpint (memcmp (large, values, N_LARGE * sizeof (float)), ==, 0);
   unsigned long n = sim_n_waits ();
-  g_assert_cmpint (vtbl->settle (device), ==, RN_STATUS_OK);
+  g_assert_cmpint (vtbl->settle (device, RN_RESULTS_FORWARD), ==, RN_STATUS_OK);
   g_assert_cmpuint (sim_n_waits (), ==, n);
   vtbl->free (device, memory, N_LARGE * sizeof (float));
+}
+
+/* Those of one program are waited for without those of another, which are still to come. */
+static void
+test_results_of_programs (void)
+{
+  g_autoptr (RnDevice) device = test_device_open (&t4, &(RnCudaOptions){ .deterministic = TRUE });
+  const RnDeviceVtbl *vtbl = device->vtbl;
+  const float values[] = { 5, 7, 9 };
+  float loss = 1, stats[2] = { 1, 1 };
+  void *memory;
+
+  g_assert_cmpint (vtbl->alloc (device, sizeof values, &memory), ==, RN_STATUS_OK);
+  g_assert_cmpint (vtbl->copy_in (device, memory, values, sizeof values), ==, RN_STATUS_OK);
+  g_assert_cmpint (vtbl->copy_out_later (device, RN_RESULTS_FORWARD, &loss, memory, sizeof loss), ==,
+                   RN_STATUS_OK);
+  g_assert_cmpint (
+      vtbl->copy_out_later (device, RN_RESULTS_UPDATE, stats, (float *) memory + 1, sizeof stats), ==,
+      RN_STATUS_OK);
+  unsigned long n = sim_n_waits ();
+  g_assert_cmpint (vtbl->settle (device, RN_RESULTS_FORWARD), ==, RN_STATUS_OK);
+  g_assert_cmpfloat (loss, ==, 5);
+  g_assert_cmpfloat (stats[0] + stats[1], ==, 2);
+  g_assert_cmpint (vtbl->settle (device, RN_RESULTS_UPDATE), ==, RN_STATUS_OK);
+  g_assert_cmpfloat (stats[0], ==, 7);
+  g_assert_cmpfloat (stats[1], ==, 9);
+  g_assert_cmpuint (sim_n_waits (), ==, n + 2);
+  vtbl->free (device, memory, sizeof values);
 }
 
 /* They are lost when the wait fails, and the next ones are not. */
@@ -161,12 +224,14 @@ test_lost_results (void)
 
   g_assert_cmpint (vtbl->alloc (device, sizeof value, &memory), ==, RN_STATUS_OK);
   g_assert_cmpint (vtbl->copy_in (device, memory, &value, sizeof value), ==, RN_STATUS_OK);
-  g_assert_cmpint (vtbl->copy_out_later (device, &lost, memory, sizeof lost), ==, RN_STATUS_OK);
+  g_assert_cmpint (vtbl->copy_out_later (device, RN_RESULTS_FORWARD, &lost, memory, sizeof lost), ==,
+                   RN_STATUS_OK);
   sim_fail_call (1, cudaErrorInvalidValue);
-  g_assert_cmpint (vtbl->settle (device), ==, RN_STATUS_DEVICE);
+  g_assert_cmpint (vtbl->settle (device, RN_RESULTS_FORWARD), ==, RN_STATUS_DEVICE);
   g_assert_nonnull (strstr (rn_device_fault (device, RN_STATUS_DEVICE), "cudaErrorInvalidValue (1)"));
-  g_assert_cmpint (vtbl->copy_out_later (device, &found, memory, sizeof found), ==, RN_STATUS_OK);
-  g_assert_cmpint (vtbl->settle (device), ==, RN_STATUS_OK);
+  g_assert_cmpint (vtbl->copy_out_later (device, RN_RESULTS_FORWARD, &found, memory, sizeof found), ==,
+                   RN_STATUS_OK);
+  g_assert_cmpint (vtbl->settle (device, RN_RESULTS_FORWARD), ==, RN_STATUS_OK);
   g_assert_cmpfloat (lost, ==, 1);
   g_assert_cmpfloat (found, ==, value);
   vtbl->free (device, memory, sizeof value);
@@ -179,10 +244,13 @@ main (int argc, char **argv)
   training_runs_begin ();
   g_assert_true (rn_hook_register (&rn_hook_desc_begin, NULL));
   g_assert_true (rn_hook_register (&rn_hook_desc_step, NULL));
+  g_assert_true (rn_hook_register (&rn_hook_desc_end, NULL));
   g_assert_true (rn_hook_register (&rn_hook_desc_ask, NULL));
   g_test_add_func ("/waits/nothing", test_nothing_waits);
+  g_test_add_func ("/waits/guarded-steps", test_guarded_steps);
   g_test_add_func ("/waits/asking", test_asking);
   g_test_add_func ("/waits/results", test_results);
+  g_test_add_func ("/waits/results-of-programs", test_results_of_programs);
   g_test_add_func ("/waits/lost-results", test_lost_results);
   int result = g_test_run ();
   training_runs_end ();

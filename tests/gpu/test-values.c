@@ -351,6 +351,41 @@ test_grad_stats (void)
     }
 }
 
+/* ---- what they mean for the step ---- */
+
+/* As the reference, where the multiplier is no number too; see tests/kernels/test-update.c for that one. */
+static void
+test_step_guard (void)
+{
+  static const float values[] = { 0, 0x1p-149f, 3, 60000, FLT_MAX, INFINITY, NAN },
+                     limits[] = { 0, 1e-7f, 2 };
+
+  for (int descending = 0; descending < 2; descending++)
+    {
+      g_autoptr (RnDevice) device = new_device (descending);
+      for (guint i = 0; i < G_N_ELEMENTS (values) * G_N_ELEMENTS (limits) * 2; i++)
+        {
+          float stats[RN_STATS_COUNT], got[RN_HYPER_COUNT + RN_GROUP_COUNT] = { [RN_HYPER_SKIPS] = 7 },
+                                                            want[G_N_ELEMENTS (got)];
+          RnOpCall call = { .op = RN_OP_STEP_GUARD };
+          Buffers on_device = { .call = &call, .in = { stats }, .out = { got } };
+          Buffers on_ref = { .call = &call, .in = { stats }, .out = { want } };
+
+          stats[RN_STATS_NORM] = stats[RN_STATS_MAX_ABS] = values[i / 2 % G_N_ELEMENTS (values)];
+          got[RN_HYPER_GRAD_MULTIPLIER] = 0.3f;
+          got[RN_HYPER_CHECKS_FINITE] = (float) (i % 2);
+          got[RN_HYPER_MAX_NORM] = limits[i / 2 / G_N_ELEMENTS (values)];
+          memcpy (want, got, sizeof want);
+          set_in (&call, 0, rn_desc_vector (RN_F32, RN_STATS_COUNT));
+          set_out (&call, 0, rn_desc_vector (RN_F32, G_N_ELEMENTS (got)));
+          run_call (ref, &call, &on_ref);
+          run_on_device (device, find_kernel (device, call.op), &call, &on_device, &(RunOptions){ 0 });
+          for (gsize k = 0; k < G_N_ELEMENTS (got); k++)
+            g_assert_true (isnan (want[k]) ? isnan (got[k]) : got[k] == want[k]);
+        }
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -364,6 +399,7 @@ main (int argc, char **argv)
   g_test_add_func ("/gpu/values/box-loss", test_box_loss);
   g_test_add_func ("/gpu/values/topk", test_topk);
   g_test_add_func ("/gpu/values/grad-stats", test_grad_stats);
+  g_test_add_func ("/gpu/values/step-guard", test_step_guard);
   int status = g_test_run ();
   rn_device_free (ref);
   return status;

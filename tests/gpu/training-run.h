@@ -21,7 +21,7 @@ typedef struct
   RnDType dtype; /* F32, or half precision */
   int strategy;  /* RnStrategyId, or -1 */
   int n_iters;
-  const char *more[4]; /* lines for --set, NULL-ended */
+  const char *more[6]; /* lines for --set, NULL-ended */
   void (*plant) (RnDevice *device);
 } Run;
 

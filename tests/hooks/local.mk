@@ -12,6 +12,7 @@ check_PROGRAMS += \
   tests/hooks/test-tensorboard-logger \
   tests/hooks/test-accumulation \
   tests/hooks/test-large-batch \
+  tests/hooks/test-late-steps \
   tests/hooks/test-loss-scaler \
   tests/hooks/test-lr-policy \
   tests/hooks/test-lr-updater \
@@ -24,6 +25,8 @@ tests_hooks_test_accumulation_SOURCES = tests/hooks/test-accumulation.c tests/ho
 tests_hooks_test_accumulation_LDADD = $(TEST_LIBS)
 tests_hooks_test_large_batch_SOURCES = tests/hooks/test-large-batch.c $(SMALL_DETECTOR)
 tests_hooks_test_large_batch_LDADD = $(TEST_LIBS)
+tests_hooks_test_late_steps_SOURCES = tests/hooks/test-late-steps.c $(STEP_RUN) $(FAKE_TASK)
+tests_hooks_test_late_steps_LDADD = $(TEST_LIBS)
 tests_hooks_test_loss_scaler_SOURCES = tests/hooks/test-loss-scaler.c tests/hooks/golden-scalers.h \
   tests/hooks/run-length.h
 tests_hooks_test_loss_scaler_LDADD = $(TEST_LIBS)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 guint64 step_run_overflows;
+gboolean step_run_is_late;
 
 static gboolean (*fake_backward) (RnTask *task, GError **error);
 static const RnBatch *(*fake_next) (RnTask *task, RnTaskData data, GError **error);
@@ -57,6 +58,8 @@ take_over (FakeTask *fake)
   fake_next = fake->vtbl.next;
   fake->vtbl.backward = backward;
   fake->vtbl.next = next;
+  if (step_run_is_late)
+    fake_task_be_late (fake);
 }
 
 void

@@ -24,6 +24,9 @@ void step_run_gradient (gint64 iter, const float *w, double *gradient);
 /* Before step_run_open: bit i: an element of the gradient of iteration i becomes infinite. */
 extern guint64 step_run_overflows;
 
+/* Likewise: losses, and outcomes of guarded steps, come late. */
+extern gboolean step_run_is_late;
+
 /* As fake_run_open. */
 void step_run_open (FakeRun *run, const char *yaml, const char *dir);
 /* A new run to its end; closes it. @w: [FAKE_N] the weights. */

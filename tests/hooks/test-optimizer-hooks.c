@@ -45,7 +45,7 @@ test_order (void)
   run_traced (ITERS (2, CUMULATIVE (2, ", grad_clip: {max_norm: 1e9}")),
               "zero forward backward forward backward norm update(1,first)");
   run_traced (ITERS (1, "{type: Fp16OptimizerHook, loss_scale: 4, grad_clip: {max_norm: 1e9}}"),
-              "zero forward backward norm norm update(0.25,first)");
+              "zero forward backward norm update(0.25,first)");
   run_traced (ITERS (1, "{type: Fp16OptimizerHook, loss_scale: 4}"),
               "zero forward backward norm update(0.25,first)");
 }

@@ -41,6 +41,7 @@ loss_of (gint64 iter, gint64 epoch_length)
   fake_task_init (&fake, epoch_length);
   fake.epoch = (guint64) (iter / epoch_length);
   fake.next = iter % epoch_length + 1;
+  fake.vtbl.forward (&fake.task, &fake.batch, RN_MODE_TRAIN, 1, NULL);
   return fake.vtbl.loss (&fake.task, "loss");
 }
 

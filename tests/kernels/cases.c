@@ -446,6 +446,11 @@ add_updates (GArray *cases, int64_t n)
   for (int type = 0; type < 4; type++) /* see norm_type in harness.c */
     add_case (cases, &stats, 1);       /* sums are in double */
 
+  RnOpCall guard = { .op = RN_OP_STEP_GUARD };
+  set_in (&guard, 0, vec (RN_STATS_COUNT));
+  set_out (&guard, 0, vec (RN_HYPER_COUNT + 2 * RN_GROUP_COUNT));
+  add_case (cases, &guard, 0); /* in double, rounded once */
+
   for (int variant = 0; variant < 3; variant++)
     {
       RnOpCall sgd = {

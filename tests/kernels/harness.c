@@ -129,6 +129,15 @@ label_at (int num_classes, guint seed, int64_t i)
   return (int16_t) (kind == 3 ? -1 : (int) (bits_at (seed, 98, i) % (guint) num_classes));
 }
 
+/* Of gradients that are below the limit of fill_hyper, above it, infinite, NaN; with a NaN the norm would be
+ * one too, and so would the multiplier, but results of cases are numbers. */
+static void
+fill_stats (guint seed, float *stats)
+{
+  stats[RN_STATS_NORM] = (float[]){ 0.2f, 3.3f, INFINITY, 1.5f }[seed % 4];
+  stats[RN_STATS_MAX_ABS] = (float[]){ 0.1f, FLT_MAX, INFINITY, NAN }[seed % 4];
+}
+
 /* Gradients are up to 0.25 after their multiplier: half of the runs cut some of them. */
 static void
 fill_hyper (const RnOpCall *call, const RnTensorDesc *d, guint seed, float *hyper)
@@ -144,6 +153,9 @@ fill_hyper (const RnOpCall *call, const RnTensorDesc *d, guint seed, float *hype
   hyper[RN_HYPER_FIRST] = seed % 2 ? 1.0f : 0.0f;
   hyper[RN_HYPER_CONTINUES] = parts && seed / 4 % 2 ? 1.0f : 0.0f;
   hyper[RN_HYPER_WAITS] = parts && seed / 8 % 2 ? 1.0f : 0.0f;
+  hyper[RN_HYPER_MAX_NORM] = seed / 4 % 2 ? 0.07f : 0.0f;
+  hyper[RN_HYPER_CHECKS_FINITE] = seed / 8 % 2 ? 1.0f : 0.0f;
+  hyper[RN_HYPER_SKIPS] = seed / 16 % 2 ? 1.0f : 0.0f;
   for (int64_t i = RN_HYPER_COUNT; i < d->dims[0]; i++)
     hyper[i] = 0.1f * (float) (i - RN_HYPER_COUNT + 1);
 }
@@ -172,6 +184,8 @@ fill_input (const RnOpCall *call, int slot, guint seed, void *data)
     *(float *) data = 0.5f;
   else if (g_str_equal (name, "hyper"))
     fill_hyper (call, d, seed, data);
+  else if (g_str_equal (name, "stats"))
+    fill_stats (seed, data);
   else if (g_str_equal (name, "momentum")) /* of a running mean */
     *(float *) data = seed % 2 ? 1.0f : 0.25f;
   else if (g_str_equal (name, "norm_type"))
@@ -203,7 +217,9 @@ buffers_init (Buffers *b, const RnOpCall *call, guint seed, int alias_out, int a
         }
       b->out_block[i] = guarded_new (rn_desc_bytes (&call->out[i]));
       b->out[i] = b->out_block[i] + GUARD;
-      if ((rn_op_update_mask (call->op) >> i) & 1)
+      if (call->op == RN_OP_STEP_GUARD)
+        fill_hyper (call, &call->out[i], seed, b->out[i]);
+      else if ((rn_op_update_mask (call->op) >> i) & 1)
         fill_floats (&call->out[i], rn_op_out_name (call->op, i), seed, 100 + i, FALSE, b->out[i]);
       else
         memset (b->out[i], 0xff, rn_desc_bytes (&call->out[i])); /* a NaN in every float, of any type */

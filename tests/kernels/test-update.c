@@ -149,6 +149,110 @@ test_clip (void)
     }
 }
 
+/* What the guard makes of the statistics, in a vector that says the opposite before. */
+static void
+test_guard (void)
+{
+  static const struct
+  {
+    float norm, max_abs, max_norm;
+    gboolean checks;
+    double coefficient;
+    gboolean skips;
+  } rows[] = {
+    { 8, 3, 0, FALSE, 1, FALSE },
+    { 8, 3, 0, TRUE, 1, FALSE },
+    { 8, 3, 2, FALSE, 2 / (4 + 1e-6), FALSE },
+    { 8, 3, 2, TRUE, 2 / (4 + 1e-6), FALSE },
+    { 8, 3, 5, TRUE, 1, FALSE },
+    { 0, 0, 2, TRUE, 1, FALSE },
+    /* the sum is what is compared: no division by a norm of 0 */
+    { 0, 0, 1e-7f, TRUE, (double) 1e-7f / 1e-6, FALSE },
+    { FLT_MAX, FLT_MAX, 2, TRUE, 2 / ((double) FLT_MAX / 2 + 1e-6), FALSE },
+    { INFINITY, INFINITY, 0, TRUE, 1, TRUE },
+    { INFINITY, INFINITY, 0, FALSE, 1, FALSE },
+    { INFINITY, INFINITY, 2, FALSE, 0, FALSE },
+    { NAN, NAN, 0, TRUE, 1, TRUE },
+    { NAN, NAN, 0, FALSE, 1, FALSE },
+    { NAN, NAN, 2, FALSE, NAN, FALSE },
+    { NAN, NAN, 2, TRUE, NAN, TRUE },
+  };
+
+  for (guint d = 0; d < G_N_ELEMENTS (devices); d++)
+    for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+      {
+        RnOpCall call = { .op = RN_OP_STEP_GUARD };
+        Buffers b = { .call = &call };
+        const float stats[RN_STATS_COUNT] = { rows[i].norm, rows[i].max_abs };
+        float hyper[RN_HYPER_COUNT + RN_GROUP_COUNT];
+        for (gsize k = 0; k < G_N_ELEMENTS (hyper); k++)
+          hyper[k] = (float) (k + 3);
+        hyper[RN_HYPER_GRAD_MULTIPLIER] = 0.5f;
+        hyper[RN_HYPER_MAX_NORM] = rows[i].max_norm;
+        hyper[RN_HYPER_CHECKS_FINITE] = rows[i].checks ? 1.0f : 0.0f;
+        hyper[RN_HYPER_SKIPS] = rows[i].skips ? 0.0f : 1.0f;
+        put_in (&call, &b, 0, RN_STATS_COUNT, stats);
+        put_out (&call, &b, 0, G_N_ELEMENTS (hyper), hyper);
+        run_call (devices[d], &call, &b);
+        g_assert_cmpfloat (hyper[RN_HYPER_SKIPS], ==, rows[i].skips);
+        if (isnan (rows[i].coefficient))
+          g_assert_true (isnan (hyper[RN_HYPER_GRAD_MULTIPLIER]));
+        else
+          g_assert_cmpfloat (hyper[RN_HYPER_GRAD_MULTIPLIER], ==, (float) (rows[i].coefficient / 2));
+        for (gsize k = 0; k < G_N_ELEMENTS (hyper); k++)
+          if (k < RN_HYPER_GRAD_MULTIPLIER || k == RN_HYPER_CLIP_VALUE || k == RN_HYPER_WAITS
+              || k >= RN_HYPER_COUNT)
+            g_assert_cmpfloat (hyper[k], ==, (float) (k + 3));
+      }
+}
+
+/* A step that is skipped leaves every bit of parameters and states, whatever the gradients are. */
+static void
+test_skips (void)
+{
+  enum
+  {
+    N = 700
+  };
+  float grad[N];
+
+  for (int i = 0; i < N; i++)
+    grad[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? -INFINITY : 1;
+  for (guint d = 0; d < G_N_ELEMENTS (devices); d++)
+    for (int variant = 0; variant < 8; variant++)
+      {
+        const gboolean is_adam = variant & 1, half = variant & 2, skips = (variant & 4) == 0;
+        RnOpCall call = { .op = is_adam ? RN_OP_ADAM : RN_OP_SGD };
+        Buffers b = { .call = &call };
+        float hyper[RN_HYPER_COUNT + RN_GROUP_COUNT] = {
+          [RN_HYPER_MOMENTUM] = 0.5f,
+          [RN_HYPER_TAKE] = 0.5f,
+          [RN_HYPER_BIAS2] = 1,
+          [RN_HYPER_GRAD_MULTIPLIER] = 1,
+          [RN_HYPER_SKIPS] = skips ? 1.0f : 0.0f,
+          [RN_HYPER_COUNT + RN_GROUP_LR] = 0.5f,
+          [RN_HYPER_COUNT + RN_GROUP_STEP_SIZE] = 1,
+        };
+        float values[4][N], was[4][N];
+
+        if (is_adam)
+          call.args.adam = (RnAdamArgs){ .weight_decay = 0.5, .beta2 = 0.5, .eps = 1, .decoupled = half };
+        put_in (&call, &b, 0, N, grad);
+        put_in (&call, &b, 1, G_N_ELEMENTS (hyper), hyper);
+        for (int s = 0; s < (is_adam ? 4 : 2); s++)
+          {
+            for (int i = 0; i < N; i++)
+              values[s][i] = 1 + value_at (7, s, i); /* of BF16 it has two in its place: any bits will do */
+            put_out (&call, &b, s, N, values[s]);
+            call.out[s].dtype = half && s > 0 ? RN_BF16 : RN_F32;
+          }
+        memcpy (was, values, sizeof was);
+        run_call (devices[d], &call, &b);
+        for (int s = 0; s < (is_adam ? 4 : 2); s++)
+          g_assert_cmpint (memcmp (was[s], values[s], sizeof *was) == 0, ==, skips);
+      }
+}
+
 /* Each op takes the learning rate of its group. */
 static void
 test_groups (void)
@@ -342,6 +446,8 @@ main (int argc, char **argv)
   g_test_add_func ("/update/stats/too-large-for-float", test_too_large_for_float);
   g_test_add_func ("/update/stats/not-finite", test_not_finite);
   g_test_add_func ("/update/clip", test_clip);
+  g_test_add_func ("/update/guard", test_guard);
+  g_test_add_func ("/update/skips", test_skips);
   g_test_add_func ("/update/groups", test_groups);
   g_test_add_func ("/update/decay-of-adam", test_decay_of_adam);
   g_test_add_func ("/update/short-states", test_short_states);

@@ -60,6 +60,20 @@ target (const FakeTask *fake, int i)
   return (float) ((fake->epoch * 7 + (guint64) fake->next * 3 + (guint64) i) % 11) / 3;
 }
 
+static const char *const loss_names[] = { "loss_cls", "loss_bbox", "loss" };
+
+/* Of the first half of the weights, the second, all. */
+static double
+compute_loss (const FakeTask *fake, int which)
+{
+  float sum = 0;
+
+  for (int i = 0; i < FAKE_N; i++)
+    if (which == 2 || (which == 0) == (i < FAKE_N / 2))
+      sum += (fake->w[i] - target (fake, i)) * (fake->w[i] - target (fake, i)) / 2;
+  return (double) sum;
+}
+
 static gboolean
 forward (RnTask *task, const RnBatch *batch, RnMode mode, float grad_scale, GError **error)
 {
@@ -68,6 +82,18 @@ forward (RnTask *task, const RnBatch *batch, RnMode mode, float grad_scale, GErr
   fake->is_val = mode == RN_MODE_LOSS;
   g_assert_true (batch == (fake->is_val ? &fake->val_batch : &fake->batch));
   fake->grad_scale = grad_scale;
+  for (int i = 0; i < 3; i++)
+    fake->losses[i] = compute_loss (fake, i);
+  fake->has_due_losses = task->has_late_results;
+  return TRUE;
+}
+
+static gboolean
+settle (RnTask *task, GError **error)
+{
+  FakeTask *fake = (FakeTask *) task;
+  trace (fake, "settle");
+  fake->has_due_losses = FALSE;
   return TRUE;
 }
 
@@ -75,13 +101,10 @@ static double
 loss (RnTask *task, const char *name)
 {
   const FakeTask *fake = (const FakeTask *) task;
-  gboolean has_first = strcmp (name, "loss_bbox") != 0, has_second = strcmp (name, "loss_cls") != 0;
-  float sum = 0;
-
-  for (int i = 0; i < FAKE_N; i++)
-    if (i < FAKE_N / 2 ? has_first : has_second)
-      sum += (fake->w[i] - target (fake, i)) * (fake->w[i] - target (fake, i)) / 2;
-  return (double) sum;
+  for (int i = 0; i < 3; i++)
+    if (strcmp (loss_names[i], name) == 0)
+      return fake->has_due_losses ? (double) NAN : fake->losses[i];
+  return (double) NAN;
 }
 
 static gboolean
@@ -122,21 +145,49 @@ grad_stats (RnTask *task, double norm_type, RnGradStats *stats, GError **error)
   return TRUE;
 }
 
+/* What a guard makes of @multiplier; *@skips: there is no step. */
+static double
+guard (FakeTask *fake, const RnTaskUpdate *step, double multiplier, gboolean *skips)
+{
+  *skips = FALSE;
+  if (step->max_norm <= 0 && !step->checks_finite)
+    return multiplier;
+  grad_stats (&fake->task, step->norm_type, &fake->stats, NULL);
+  *skips = fake->is_skipped = step->checks_finite && !isfinite (fake->stats.max_abs);
+  if (step->max_norm > 0)
+    multiplier *= MIN (1.0, step->max_norm / (fake->stats.norm * multiplier + 1e-6));
+  return multiplier;
+}
+
 static gboolean
 update (RnTask *task, const RnTaskUpdate *step, GError **error)
 {
   FakeTask *fake = (FakeTask *) task;
+  gboolean skips;
+  double multiplier = guard (fake, step, step->grad_multiplier, &skips);
+  if (skips)
+    return TRUE;
   if (fake->trace != NULL)
-    g_string_append_printf (fake->trace, " update(%g%s)", step->grad_multiplier,
-                            step->is_first ? ",first" : "");
+    g_string_append_printf (fake->trace, " update(%g%s)", multiplier, step->is_first ? ",first" : "");
   for (int i = 0; i < FAKE_N; i++)
     {
-      float d = fake->grads[i] * (float) step->grad_multiplier, limit = (float) step->clip_value;
+      float d = fake->grads[i] * (float) multiplier, limit = (float) step->clip_value;
       if (limit > 0)
         d = CLAMP (d, -limit, limit);
       fake->momentum[i] = step->is_first ? d : (float) step->momentum * fake->momentum[i] + d;
       fake->w[i] -= (float) step->lrs[0] * fake->momentum[i];
     }
+  return TRUE;
+}
+
+static gboolean
+settle_update (RnTask *task, RnGradStats *stats, gboolean *is_done, GError **error)
+{
+  FakeTask *fake = (FakeTask *) task;
+  if (task->has_late_results)
+    trace (fake, "outcome");
+  *stats = fake->stats;
+  *is_done = !fake->is_skipped;
   return TRUE;
 }
 
@@ -293,6 +344,7 @@ fake_task_init (FakeTask *fake, gint64 epoch_length)
                              .zero_grads = zero_grads,
                              .grad_stats = grad_stats,
                              .update = update,
+                             .settle_update = settle_update,
                              .update_ema = update_ema,
                              .swap_ema = swap_ema,
                              .read_param = read_param,
@@ -316,6 +368,13 @@ fake_task_init (FakeTask *fake, gint64 epoch_length)
                          .n_groups = 1,
                          .params = params,
                          .n_params = G_N_ELEMENTS (params) };
+}
+
+void
+fake_task_be_late (FakeTask *fake)
+{
+  fake->task.has_late_results = TRUE;
+  fake->vtbl.settle = settle;
 }
 
 static gboolean

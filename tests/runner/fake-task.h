@@ -27,7 +27,11 @@ typedef struct
   RnBatch batch;
   float w[FAKE_N], momentum[FAKE_N], grads[FAKE_N], ema[FAKE_N];
   float grad_scale;
-  double grad_norm; /* given instead of the real one when above 0 */
+  double grad_norm;  /* given instead of the real one when above 0 */
+  RnGradStats stats; /* of the last guarded step */
+  gboolean is_skipped;
+  double losses[3];        /* of the last forward: loss_cls, loss_bbox, loss */
+  gboolean has_due_losses; /* of a late task: they are NaN until they are settled */
   guint64 epoch;
   gint64 next;       /* batch of the epoch */
   RnBatch val_batch; /* of two images, the last one of a pass of one */
@@ -40,6 +44,10 @@ typedef struct
 } FakeTask;
 
 void fake_task_init (FakeTask *fake, gint64 epoch_length);
+
+/* From now on the host has to wait for losses and for the outcome of guarded steps; the trace gets "settle"
+ * and "outcome" where it does. */
+void fake_task_be_late (FakeTask *fake);
 
 /* A run of a fake task. */
 typedef struct

@@ -16,55 +16,35 @@
 static gboolean is_lost;       /* from now on the wait fails */
 static const gint64 *poisoned; /* iterations, -1 at the end, whose loss is NaN; NULL: none */
 static RnRunner *poisoned_runner;
-static RnTaskVtbl true_vtbl; /* of the task that has them at once */
+static RnTaskVtbl true_vtbl; /* of the task that loses and poisons nothing */
 
 static gboolean
 settle (RnTask *task, GError **error)
 {
-  FakeTask *fake = (FakeTask *) task;
-
-  if (fake->trace != NULL)
-    g_string_append (fake->trace, " settle");
-  if (is_lost)
-    g_set_error_literal (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "the device is gone");
-  return !is_lost;
-}
-
-static const char *const names[] = { "loss_cls", "loss_bbox", "loss" };
-static double of_forward[G_N_ELEMENTS (names)];
-
-/* The weights go on; the losses are those of the pass. */
-static gboolean
-forward (RnTask *task, const RnBatch *batch, RnMode mode, float grad_scale, GError **error)
-{
-  gboolean is_ok = true_vtbl.forward (task, batch, mode, grad_scale, error);
-
-  for (gsize i = 0; i < G_N_ELEMENTS (names); i++)
-    of_forward[i] = true_vtbl.loss (task, names[i]);
-  for (const gint64 *iter = poisoned; iter != NULL && *iter >= 0; iter++)
-    if (*iter == rn_runner_iter (poisoned_runner))
-      of_forward[G_N_ELEMENTS (names) - 1] = NAN;
-  return is_ok;
+  if (!is_lost)
+    return true_vtbl.settle (task, error);
+  g_set_error_literal (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "the device is gone");
+  return FALSE;
 }
 
 static double
-loss_of_forward (RnTask *task, const char *name)
+loss (RnTask *task, const char *name)
 {
-  for (gsize i = 0; i < G_N_ELEMENTS (names); i++)
-    if (strcmp (names[i], name) == 0)
-      return is_lost ? NAN : of_forward[i];
-  return NAN;
+  for (const gint64 *iter = poisoned; iter != NULL && *iter >= 0; iter++)
+    if (*iter == rn_runner_iter (poisoned_runner) && strcmp (name, "loss") == 0)
+      return NAN;
+  return true_vtbl.loss (task, name);
 }
 
 static void
 open_late (FakeRun *run, const char *yaml, gboolean is_late)
 {
   fake_run_open (run, yaml, 8, NULL);
-  run->fake.task.has_late_losses = is_late;
-  run->fake.vtbl.settle = settle;
+  if (is_late)
+    fake_task_be_late (&run->fake);
   true_vtbl = run->fake.vtbl;
-  run->fake.vtbl.forward = forward;
-  run->fake.vtbl.loss = loss_of_forward;
+  run->fake.vtbl.settle = settle;
+  run->fake.vtbl.loss = loss;
   poisoned_runner = run->runner;
 }
 

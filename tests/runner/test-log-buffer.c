@@ -100,6 +100,27 @@ test_save_latest (void)
   assert_means (back, 5, 4, "skipped=3 ");
 }
 
+/* Names of what is known late stand where they would have stood; known ones stay. */
+static void
+test_place (void)
+{
+  g_autoptr (RnLogBuffer) buffer = rn_log_buffer_new ();
+
+  rn_log_buffer_reserve (buffer, 8);
+  rn_log_buffer_push (buffer, "loss", 0, 1);
+  rn_log_buffer_push (buffer, "time", 0, 2);
+  rn_log_buffer_set_place (buffer, 1);
+  rn_log_buffer_push (buffer, "norm", 0, 3);
+  rn_log_buffer_push (buffer, "time", 1, 2);
+  rn_log_buffer_push_latest (buffer, "scale", 0, 4);
+  rn_log_buffer_set_place (buffer, 100);
+  rn_log_buffer_push (buffer, "last", 0, 5);
+  rn_log_buffer_set_place (buffer, G_MAXUINT);
+  rn_log_buffer_push (buffer, "norm", 1, 5);
+  rn_log_buffer_push (buffer, "end", 1, 6);
+  assert_means (buffer, 2, 2, "loss=1 norm=4 scale=4 time=2 last=5 end=6 ");
+}
+
 /* A checkpoint has to hold all of a window. */
 static void
 test_bound (void)
@@ -120,6 +141,7 @@ main (int argc, char **argv)
   g_test_add_func ("/runner/log-buffer/latest", test_latest);
   g_test_add_func ("/runner/log-buffer/save", test_save);
   g_test_add_func ("/runner/log-buffer/save-latest", test_save_latest);
+  g_test_add_func ("/runner/log-buffer/place", test_place);
   g_test_add_func ("/runner/log-buffer/bound", test_bound);
   return g_test_run ();
 }

@@ -231,6 +231,96 @@ test_grad_stats (void)
   stepper_close (&f);
 }
 
+/* ---- Guarded steps ---- */
+
+/* A step of the gradients of the batch; @guard: with max_norm, norm_type and checks_finite. */
+static void
+step_guarded (Stepper *f, const RnTaskUpdate *guard, gboolean overflows, gboolean is_first, gboolean is_done)
+{
+  const double lrs[] = { 0.01, 0.01 };
+  RnTaskUpdate step = *guard;
+  g_autoptr (GError) error = NULL;
+  RnGradStats want = { 0 }, stats = { 0 };
+  gboolean was_done = !is_done;
+
+  f->task->vtbl->zero_grads (f->task, &error);
+  g_assert_no_error (error);
+  stepper_add_gradients (f);
+  for (guint i = 0; overflows && i < f->task->n_params; i++)
+    if (f->task->params[i].is_trained)
+      {
+        g_autofree float *grad = stepper_read (f, f->task->vtbl->read_grad, i);
+        grad[i % stepper_n_elements (f, i)] = i % 2 ? (float) INFINITY : (float) NAN;
+        f->task->vtbl->write_grad (f->task, i, grad, &error);
+        g_assert_no_error (error);
+      }
+  f->task->vtbl->grad_stats (f->task, guard->norm_type, &want, &error);
+  g_assert_no_error (error);
+  step.lrs = lrs;
+  step.momentum = 0.75;
+  step.grad_multiplier = 0.5;
+  step.is_first = is_first;
+  stepper_update (f, &step);
+  f->task->vtbl->settle_update (f->task, &stats, &was_done, &error);
+  g_assert_no_error (error);
+  g_assert_cmpint (was_done, ==, is_done);
+  g_assert_true (isnan (want.norm) ? isnan (stats.norm) : stats.norm == want.norm);
+  g_assert_true (isnan (want.max_abs) ? isnan (stats.max_abs) : stats.max_abs == want.max_abs);
+}
+
+/* The same as where the host looks at the statistics, and scales. */
+static void
+step_by_host (Stepper *f, const RnTaskUpdate *guard, gboolean is_first)
+{
+  const double lrs[] = { 0.01, 0.01 };
+  RnTaskUpdate step = { .lrs = lrs, .momentum = 0.75, .grad_multiplier = 0.5, .is_first = is_first };
+  g_autoptr (GError) error = NULL;
+  RnGradStats stats = { 0 };
+
+  f->task->vtbl->zero_grads (f->task, &error);
+  g_assert_no_error (error);
+  stepper_add_gradients (f);
+  f->task->vtbl->grad_stats (f->task, guard->norm_type, &stats, &error);
+  g_assert_no_error (error);
+  if (guard->max_norm > 0)
+    step.grad_multiplier *= fmin (1, guard->max_norm / (stats.norm * step.grad_multiplier + 1e-6));
+  stepper_update (f, &step);
+}
+
+/* Steps that are skipped, ahead of the first one and behind it, leave no trace: not in weights, states or the
+ * number of steps that Adam knows. */
+static void
+test_guarded (gconstpointer optimizer)
+{
+  const char *const changes[] = { optimizer, NULL };
+  static const RnTaskUpdate guards[] = { { .norm_type = INFINITY, .checks_finite = TRUE },
+                                         { .norm_type = 2, .max_norm = 0.125, .checks_finite = TRUE },
+                                         { .norm_type = 3, .max_norm = 0x1p+40, .checks_finite = TRUE } };
+
+  for (gsize k = 0; k < G_N_ELEMENTS (guards); k++)
+    {
+      Stepper guarded, plain;
+
+      stepper_open (&guarded, data, changes);
+      stepper_open (&plain, data, changes);
+      for (int i = 0; i < 3; i++)
+        {
+          g_autoptr (GArray) before = stepper_read_all (&guarded, guarded.task->vtbl->read_param, TRUE);
+          step_guarded (&guarded, &guards[k], TRUE, i == 0, FALSE);
+          g_autoptr (GArray) skipped = stepper_read_all (&guarded, guarded.task->vtbl->read_param, TRUE);
+          stepper_assert_same (before, skipped);
+          step_guarded (&guarded, &guards[k], FALSE, i == 0, TRUE);
+          step_by_host (&plain, &guards[k], i == 0);
+          g_autoptr (GArray) a = stepper_read_all (&guarded, guarded.task->vtbl->read_param, TRUE);
+          g_autoptr (GArray) b = stepper_read_all (&plain, plain.task->vtbl->read_param, TRUE);
+          stepper_assert_same (a, b);
+          g_assert_cmpint (memcmp (a->data, before->data, a->len * sizeof (float)), !=, 0);
+        }
+      stepper_close (&plain);
+      stepper_close (&guarded);
+    }
+}
+
 static void
 test_step_facts (void)
 {
@@ -308,6 +398,11 @@ main (int argc, char **argv)
   g_test_add_data_func ("/runner/update/formulas/adamw", &rows[2], test_formulas);
   g_test_add_func ("/runner/update/beta-too-large", test_beta_too_large);
   g_test_add_func ("/runner/update/grad-stats", test_grad_stats);
+  g_test_add_data_func ("/runner/update/guarded/sgd", "optimizer={type: SGD, lr: 0.01, momentum: 0.9}",
+                        test_guarded);
+  g_test_add_data_func ("/runner/update/guarded/adam", "optimizer={type: Adam, lr: 0.01, amsgrad: true}",
+                        test_guarded);
+  g_test_add_data_func ("/runner/update/guarded/bf16", "memory.momentum=bf16", test_guarded);
   g_test_add_func ("/runner/update/step-facts", test_step_facts);
   g_test_add_data_func ("/runner/update/mean/buffers-copied", GINT_TO_POINTER (FALSE), test_mean);
   g_test_add_data_func ("/runner/update/mean/buffers-averaged", GINT_TO_POINTER (TRUE), test_mean);
