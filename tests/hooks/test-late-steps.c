@@ -169,6 +169,18 @@ test_place (void)
                " update(1,first) settle next zero forward backward update(1) settle");
 }
 
+/* A pass ends ahead of the next batch, and its hooks may ask for anything. */
+static void
+test_end_of_pass (void)
+{
+  g_autoptr (GString) expected = g_string_new (UPDATE_1 " settle");
+
+  for (int i = 1; i < STEP_EPOCH; i++)
+    g_string_append (expected, " next outcome zero forward backward norm update(1) settle");
+  g_string_append (expected, " outcome next zero forward backward norm update(1) settle outcome");
+  check_trace (STEP_EPOCH + 1, "{grad_clip: {max_norm: 1e9}}", "", expected->str);
+}
+
 static void
 test_asking (void)
 {
@@ -484,6 +496,7 @@ main (int argc, char **argv)
   g_assert_true (rn_hook_register (&rn_hook_desc_asker, NULL));
   g_assert_true (rn_hook_register (&rn_hook_desc_step, NULL));
   g_test_add_func ("/late-steps/place", test_place);
+  g_test_add_func ("/late-steps/end-of-pass", test_end_of_pass);
   g_test_add_func ("/late-steps/asking", test_asking);
   g_test_add_func ("/late-steps/stages", test_stages);
   g_test_add_func ("/late-steps/same", test_same);
