@@ -37,6 +37,7 @@ static const RnKernel *const table[] = {
   &rn_cpu_reorder,
   &rn_cpu_copy,
   &rn_cpu_zero,
+  &rn_cpu_normalize,
   &rn_cpu_focal_loss,
   &rn_cpu_box_loss,
   &rn_cpu_topk,

@@ -35,6 +35,7 @@ extern const RnKernel rn_cpu_batch_norm_fwd, rn_cpu_batch_norm_bwd;
 extern const RnKernel rn_cpu_relu_fwd, rn_cpu_relu_bwd, rn_cpu_add;
 extern const RnKernel rn_cpu_max_pool_fwd, rn_cpu_max_pool_bwd, rn_cpu_avg_pool_fwd, rn_cpu_avg_pool_bwd;
 extern const RnKernel rn_cpu_upsample_fwd, rn_cpu_upsample_bwd, rn_cpu_reorder, rn_cpu_copy, rn_cpu_zero;
+extern const RnKernel rn_cpu_normalize;
 extern const RnKernel rn_cpu_focal_loss, rn_cpu_box_loss;
 extern const RnKernel rn_cpu_topk;
 extern const RnKernel rn_cpu_grad_stats, rn_cpu_sgd, rn_cpu_adam, rn_cpu_ema_update, rn_cpu_swap;

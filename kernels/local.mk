@@ -16,12 +16,12 @@ kernels/cuda-module.lo: kernels/module-dir.h
 
 # Plain C, the oracle.
 librunner_internal_la_SOURCES += \
-  kernels/ref/conv.c kernels/ref/elementwise.c kernels/ref/ema.c kernels/ref/grad-stats.c kernels/ref/losses.c kernels/ref/move.c kernels/ref/norm.c \
+  kernels/ref/conv.c kernels/ref/elementwise.c kernels/ref/ema.c kernels/ref/grad-stats.c kernels/ref/losses.c kernels/ref/move.c kernels/ref/norm.c kernels/ref/normalize.c \
   kernels/ref/optim.c kernels/ref/pool.c kernels/ref/topk.c
 
 librunner_internal_la_SOURCES += \
   kernels/cpu/device-cpu.h kernels/cpu/device-cpu.c kernels/cpu/parallel.h kernels/cpu/planes.h kernels/cpu/rows.h kernels/cpu/strips.h kernels/cpu/vector-math.h \
-  kernels/cpu/box-loss.c kernels/cpu/elementwise.c kernels/cpu/ema.c kernels/cpu/focal.c kernels/cpu/grad-stats.c kernels/cpu/move.c kernels/cpu/norm.c \
+  kernels/cpu/box-loss.c kernels/cpu/elementwise.c kernels/cpu/ema.c kernels/cpu/focal.c kernels/cpu/grad-stats.c kernels/cpu/move.c kernels/cpu/norm.c kernels/cpu/normalize.c \
   kernels/cpu/optim.c kernels/cpu/pool.c kernels/cpu/topk.c
 
 if HAVE_ONEDNN

@@ -346,6 +346,26 @@ check_zero (const RnOpCall *call)
 }
 
 static Check
+check_normalize (const RnOpCall *call)
+{
+  const RnTensorDesc *pixels = &call->in[RN_NORMALIZE_PIXELS], *sizes = &call->in[RN_NORMALIZE_SIZES],
+                     *table = &call->in[RN_NORMALIZE_TABLE], *dst = &call->out[0];
+  const int64_t n = dst->dims[0];
+
+  if (!is_activation (dst) || dst->dims[1] != 3)
+    return "the destination must be an activation of three channels";
+  if (pixels->dtype != RN_U8 || pixels->rank != 3 || pixels->dims[0] != n || pixels->dims[1] != dst->dims[2]
+      || pixels->dims[2] != 3 * dst->dims[3])
+    return "pixels are not U8 [N, H, 3 W]";
+  if (sizes->dtype != RN_I32 || sizes->rank != 2 || sizes->dims[0] != n || sizes->dims[1] != 2)
+    return "sizes are not I32 [N, 2]";
+  if (table->dtype != RN_F32 || table->rank != 3 || table->dims[0] != n || table->dims[1] != 3
+      || table->dims[2] != 256)
+    return "the table is not F32 [N, 3, 256]";
+  return NULL;
+}
+
+static Check
 check_scalar_inputs (const RnOpCall *call, guint mask)
 {
   for (int i = 0; i < RN_OP_MAX_IN; i++)
@@ -556,6 +576,7 @@ static Check (*const checks[]) (const RnOpCall *) = {
   [RN_OP_REORDER] = check_reorder,
   [RN_OP_COPY] = check_copy,
   [RN_OP_ZERO] = check_zero,
+  [RN_OP_NORMALIZE] = check_normalize,
   [RN_OP_FOCAL_LOSS] = check_focal_loss,
   [RN_OP_BOX_LOSS] = check_box_loss,
   [RN_OP_TOPK] = check_topk,

@@ -101,6 +101,7 @@ static const OpSlots slots[] = {
   [RN_OP_REORDER] = { .in = { "src" }, .out = { "dst" } },
   [RN_OP_COPY] = { .in = { "src" }, .out = { "dst" } },
   [RN_OP_ZERO] = { .out = { "dst" } },
+  [RN_OP_NORMALIZE] = { .in = { "pixels", "sizes", "table" }, .out = { "dst" } },
   [RN_OP_FOCAL_LOSS] = {
     .in = { "logits", "labels", "avg", "grad_scale" },
     .out = { "loss", "diff" },

@@ -184,6 +184,21 @@ enum
  * same bytes, between any two of the memories of a device. ZERO: dst = 0. */
 
 /*
+ * NORMALIZE: dst (n, c, y, x) = table (n, c, pixels (n, y, x, c)) where the image is, y < sizes (n, 0) and x
+ * < sizes (n, 1), else 0: mmcv.imnormalize by table, with the padding of a batch.
+ *
+ * pixels U8 [N, H, 3 W], three bytes a pixel. sizes I32 [N, 2]: height, width. table F32 [N, 3, 256]. dst is
+ * an activation [N, 3, H, W].
+ */
+enum
+{
+  RN_NORMALIZE_PIXELS,
+  RN_NORMALIZE_SIZES,
+  RN_NORMALIZE_TABLE,
+  RN_NORMALIZE_IN_COUNT
+};
+
+/*
  * Sigmoid focal loss over one level and its gradient (Lin et al. 2017, arXiv 1708.02002, eq. 5; stable form).
  *
  * logits [N, A*K, H, W], channel a*K + c. labels I16 [N, anchors of all levels]: 0..K-1, K background, -1

@@ -163,6 +163,20 @@ add_sums (GArray *calls)
   g_array_append_val (calls, swap);
 }
 
+/* The batch of such a map. */
+static void
+add_normalize (GArray *calls, RnDType t, gboolean nhwc)
+{
+  const int64_t h = 8 * HEIGHT, w = 8 * WIDTH;
+  RnOpCall call = call_new (RN_OP_NORMALIZE, 7, 1);
+
+  call.in[RN_NORMALIZE_PIXELS] = (RnTensorDesc){ RN_U8, 3, { IMAGES, h, 3 * w, 1 }, 1 };
+  call.in[RN_NORMALIZE_SIZES] = (RnTensorDesc){ RN_I32, 2, { IMAGES, 2, 1, 1 }, 1 };
+  call.in[RN_NORMALIZE_TABLE] = (RnTensorDesc){ RN_F32, 3, { IMAGES, 3, 256, 1 }, 1 };
+  call.out[0] = rn_desc_nchw (t, IMAGES, 3, h, w, nhwc ? 3 : 1);
+  g_array_append_val (calls, call);
+}
+
 static void
 add_updates (GArray *calls, RnDType states)
 {
@@ -231,6 +245,12 @@ measure (RnDevice *device, const RnOpCall *call)
   for (int i = 0; i < RN_OP_MAX_IN; i++)
     if (RN_HAS_IN (call, i))
       b.in[i] = new_memory (device, &b, rn_desc_bytes (&call->in[i]));
+  if (call->op == RN_OP_NORMALIZE /* images that fill the batch */
+      && !check (device,
+                 device->vtbl->fill (device, (void *) b.in[RN_NORMALIZE_SIZES], 0x7f,
+                                     rn_desc_bytes (&call->in[RN_NORMALIZE_SIZES])),
+                 "fill"))
+    exit (1);
   for (int i = 0; i < RN_OP_MAX_IN; i++)
     if (RN_HAS_IN (call, i) && call->in[i].dtype == RN_F32 && rn_desc_elements (&call->in[i]) == 1
         && !check (device, device->vtbl->copy_in (device, (void *) b.in[i], &two, sizeof two), "copy"))
@@ -284,6 +304,8 @@ main (int argc, char **argv)
   add_predictions (calls, RN_F32, FALSE);
   add_predictions (calls, RN_F16, TRUE);
   add_sums (calls);
+  add_normalize (calls, RN_F32, FALSE);
+  add_normalize (calls, RN_F16, TRUE);
   add_updates (calls, RN_F32);
   add_updates (calls, RN_BF16);
   for (guint i = 0; i < calls->len; i++)
@@ -292,7 +314,8 @@ main (int argc, char **argv)
       g_autofree char *text = rn_op_describe (call);
       const double speed = measure (device, call);
       printf ("%7.0f GB/s %4.0f %%  %s, %s\n", speed / 1e9, 100 * speed / rate, text,
-              (RN_HAS_IN (call, 0) ? call->in[0] : call->out[0]).cblk > 1 ? "NHWC" : "NCHW");
+              (RN_HAS_IN (call, 0) && call->in[0].rank == 4 ? call->in[0] : call->out[0]).cblk > 1 ? "NHWC"
+                                                                                                   : "NCHW");
     }
   return 0;
 }

@@ -186,6 +186,24 @@ add_maps (GArray *cases)
     }
 }
 
+/* More images than 4096. */
+static void
+add_pictures (GArray *cases)
+{
+  const int64_t n = 4100, h = 1, w = 2;
+
+  for (int64_t cblk = 1; cblk <= 3; cblk += 2)
+    add_case (cases,
+              (RnOpCall){ .op = RN_OP_NORMALIZE,
+                          .in_present = 7,
+                          .out_present = 1,
+                          .in = { { RN_U8, 3, { n, h, 3 * w, 1 }, 1 },
+                                  { RN_I32, 2, { n, 2, 1, 1 }, 1 },
+                                  { RN_F32, 3, { n, 3, 256, 1 }, 1 } },
+                          .out = { rn_desc_nchw (RN_F32, n, 3, h, w, cblk) } },
+              0);
+}
+
 GArray *
 device_large_cases_new (void)
 {
@@ -193,5 +211,6 @@ device_large_cases_new (void)
 
   add_vectors (cases);
   add_maps (cases);
+  add_pictures (cases);
   return cases;
 }

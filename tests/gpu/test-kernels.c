@@ -350,6 +350,18 @@ test_refusals (void)
   call.in[0] = call.out[0] = many;
   assert_refused (device, &call, "a map with more rows*");
 
+  RnOpCall normalize = { .op = RN_OP_NORMALIZE,
+                         .in_present = 7,
+                         .out_present = 1,
+                         .in = { { RN_U8, 3, { 1, 4, 12, 1 }, 1 },
+                                 { RN_I32, 2, { 1, 2, 1, 1 }, 1 },
+                                 { RN_F32, 3, { 1, 3, 256, 1 }, 1 } },
+                         .out = { rn_desc_nchw (RN_F32, 1, 3, 4, 4, 8) } };
+  assert_refused (device, &normalize, layouts);
+  normalize.in[0].dims[1] = normalize.out[0].dims[2] = 1 << 30;
+  normalize.out[0].cblk = 1;
+  assert_refused (device, &normalize, "a map with more rows*");
+
   call.op = RN_OP_UPSAMPLE_FWD;
   call.in[0] = coarse;
   call.out[0] = fine;

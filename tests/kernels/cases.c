@@ -354,6 +354,26 @@ add_moves (GArray *cases, const Map *m, int64_t cblk)
   add_case (cases, &zero, 0);
 }
 
+/* ---- pixels -------------------------------------------------------------------------------------------- */
+
+/* 1; rows of whole packs and others; more images; more pixels, and packs of 4 pixels, than one block of a
+ * device takes in four rounds. */
+static const int64_t pictures[][3] = { { 1, 1, 1 }, { 2, 13, 9 }, { 5, 3, 8 }, { 2, 31, 37 }, { 1, 67, 68 } };
+
+static void
+add_normalize (GArray *cases, const int64_t picture[3], int64_t cblk)
+{
+  const int64_t n = picture[0], h = picture[1], w = picture[2];
+  RnOpCall call = { .op = RN_OP_NORMALIZE };
+
+  set_in (&call, RN_NORMALIZE_PIXELS, (RnTensorDesc){ RN_U8, 3, { n, h, 3 * w, 1 }, 1 });
+  set_in (&call, RN_NORMALIZE_SIZES, (RnTensorDesc){ RN_I32, 2, { n, 2, 1, 1 }, 1 });
+  set_in (&call, RN_NORMALIZE_TABLE, (RnTensorDesc){ RN_F32, 3, { n, 3, 256, 1 }, 1 });
+  set_out (&call, 0, rn_desc_nchw (RN_F32, n, 3, h, w, cblk));
+  add_case (cases, &call, 0);
+  add_case (cases, &call, 0); /* other sizes, by another seed */
+}
+
 /* ---- losses, selection, update ------------------------------------------------------------------------- */
 
 typedef struct
@@ -598,6 +618,8 @@ cases_new (void)
       for (guint i = 0; i < G_N_ELEMENTS (norm_maps); i++)
         if (b == 0 || b == G_N_ELEMENTS (blocks))
           add_norms (cases, &norm_maps[i], b == 0 ? 1 : norm_maps[i].c);
+      for (guint i = 0; i < G_N_ELEMENTS (pictures); i++)
+        add_normalize (cases, pictures[i], b < G_N_ELEMENTS (blocks) ? blocks[b] : 3);
       for (guint i = 0; i < G_N_ELEMENTS (levels); i++)
         {
           int64_t cblk =

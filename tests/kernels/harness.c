@@ -160,6 +160,20 @@ fill_hyper (const RnOpCall *call, const RnTensorDesc *d, guint seed, float *hype
     hyper[i] = 0.1f * (float) (i - RN_HYPER_COUNT + 1);
 }
 
+/* All of the image, a part of it, or nothing; and what is no size of a part, which kernels must live with. */
+static void
+fill_sizes (const RnTensorDesc *dst, guint seed, int32_t (*sizes)[2])
+{
+  for (int64_t n = 0; n < dst->dims[0]; n++)
+    for (int axis = 0; axis < 2; axis++)
+      {
+        const int32_t whole = (int32_t) dst->dims[2 + axis];
+        const int32_t choices[] = { whole, whole - 1, whole, (whole + 1) / 2, whole, 0,
+                                    whole, whole + 7, whole, G_MAXINT32,      whole, G_MININT32 };
+        sizes[n][axis] = choices[bits_at (seed, 96, 2 * n + axis) % G_N_ELEMENTS (choices)];
+      }
+}
+
 static void
 fill_input (const RnOpCall *call, int slot, guint seed, void *data)
 {
@@ -178,6 +192,11 @@ fill_input (const RnOpCall *call, int slot, guint seed, void *data)
     for (int64_t i = 0; i < rn_desc_stored_elements (d); i++)
       ((guint8 *) data)[i] = (guint8) (bits_at (seed, slot, i)
                                        % (guint) (call->args.pool.kernel[0] * call->args.pool.kernel[1]));
+  else if (g_str_equal (name, "pixels"))
+    for (int64_t i = 0; i < rn_desc_elements (d); i++)
+      ((guint8 *) data)[i] = (guint8) bits_at (seed, slot, i);
+  else if (g_str_equal (name, "sizes"))
+    fill_sizes (&call->out[0], seed, data);
   else if (g_str_equal (name, "avg"))
     *(float *) data = 3;
   else if (g_str_equal (name, "grad_scale"))

@@ -206,6 +206,65 @@ test_check_focal (void)
   g_assert_nonnull (rn_op_check (&call));
 }
 
+static RnOpCall
+normalize_call (void)
+{
+  return (RnOpCall){
+    .op = RN_OP_NORMALIZE,
+    .in_present = 7,
+    .out_present = 1,
+    .in = { { RN_U8, 3, { 2, 5, 12, 1 }, 1 },
+            { RN_I32, 2, { 2, 2, 1, 1 }, 1 },
+            { RN_F32, 3, { 2, 3, 256, 1 }, 1 } },
+    .out = { rn_desc_nchw (RN_F16, 2, 3, 5, 4, 8) },
+  };
+}
+
+/* Kernels read as many bytes as the destination has elements. */
+static void
+test_check_normalize (void)
+{
+  RnOpCall call = normalize_call ();
+
+  g_assert_null (rn_op_check (&call));
+  for (int slot = 0; slot < RN_NORMALIZE_IN_COUNT; slot++)
+    {
+      for (int k = 0; k < call.in[slot].rank; k++)
+        for (int change = -1; change <= 1; change += 2)
+          {
+            call = normalize_call ();
+            call.in[slot].dims[k] += change;
+            g_assert_nonnull (rn_op_check (&call));
+          }
+      call = normalize_call ();
+      call.in[slot].dtype = slot == RN_NORMALIZE_PIXELS ? RN_I16 : RN_U8;
+      g_assert_nonnull (rn_op_check (&call));
+      call = normalize_call ();
+      call.in_present &= ~(1u << slot);
+      g_assert_nonnull (rn_op_check (&call));
+    }
+  for (int k = 0; k < 4; k++)
+    {
+      static const int64_t sizes[] = { -1, 0, 6, G_MAXINT64 / 3, G_MAXINT64 };
+      for (guint i = 0; i < G_N_ELEMENTS (sizes); i++)
+        {
+          call = normalize_call ();
+          call.out[0].dims[k] = sizes[i];
+          g_assert_nonnull (rn_op_check (&call));
+        }
+    }
+  call = normalize_call ();
+  call.out[0].dtype = RN_U8;
+  g_assert_nonnull (rn_op_check (&call));
+  /* Sizes that agree, but whose product does not fit. */
+  call = normalize_call ();
+  call.in[RN_NORMALIZE_PIXELS].dims[1] = call.out[0].dims[2] = G_MAXINT64 / 8;
+  g_assert_cmpstr (rn_op_check (&call), ==, "a tensor is too large");
+  call = normalize_call ();
+  call.in[RN_NORMALIZE_PIXELS].dims[2] = 3 * (call.out[0].dims[3] = G_MAXINT64 / 8);
+  g_assert_nonnull (rn_op_check (&call));
+}
+
 static void
 test_cost (void)
 {
@@ -330,6 +389,7 @@ main (int argc, char **argv)
   g_test_add_func ("/op/names", test_names);
   g_test_add_func ("/op/check", test_check);
   g_test_add_func ("/op/check-focal", test_check_focal);
+  g_test_add_func ("/op/check-normalize", test_check_normalize);
   g_test_add_func ("/op/cost", test_cost);
   g_test_add_func ("/op/describe", test_describe);
   g_test_add_func ("/device/dispatch", test_dispatch);
