@@ -212,8 +212,7 @@ visit (Amp *amp)
 
 /* ---- the pass ---- */
 
-/* Pixels are half where convolutions alone read them, in half: the host rounds them when it copies them in.
- */
+/* Pixels are half where convolutions alone read them, in half: who writes them rounds them. */
 static void
 choose_inputs (const Amp *amp)
 {

@@ -1,10 +1,10 @@
 /*
- * pass-layout.c: one layout for all feature maps and their gradients. What the host writes stays NCHW, and
- * gradients of parameters lie as these do.
+ * pass-layout.c: one layout for all feature maps and their gradients. Pixels stay NCHW, and gradients of
+ * parameters lie as these do.
  *
  * With blocks of a few channels, convolutions read pixels in NCHW as they are. With all channels in one block
- * (NHWC) no op mixes layouts, so pixels are brought into it once, for all that read them; a cast does it on
- * the way.
+ * (NHWC) no op mixes layouts: pixels are written in it, or, where the host writes floats, brought into it
+ * once, for all that read them; a cast does it on the way.
  */
 #include "config.h"
 
@@ -14,6 +14,15 @@ static gboolean
 is_map (const RnValue *value)
 {
   return value->desc.rank == 4 && value->param < 0;
+}
+
+/* A block of many channels would be empty but for three. */
+static void
+keep_pixels_plain (RnGraph *graph)
+{
+  for (int i = 0; i < (int) graph->ops->len; i++)
+    if (rn_graph_op (graph, i)->op == RN_OP_NORMALIZE)
+      rn_graph_value (graph, rn_graph_op (graph, i)->out[0])->desc.cblk = 1;
 }
 
 static void
@@ -88,4 +97,6 @@ rn_pass_layout (RnGraph *graph, int64_t cblk)
   set_blocks (graph, cblk);
   if (cblk == RN_CBLK_ALL)
     reorder_inputs (graph);
+  else
+    keep_pixels_plain (graph);
 }

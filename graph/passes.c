@@ -114,6 +114,8 @@ rn_passes_run (RnGraph *graph, const RnPassOptions *options, RnPassTrace trace, 
       && !(apply (&run, "gradient", rn_pass_gradient) && apply (&run, "fuse_backward", rn_pass_fuse_backward)
            && save_memory (&run, options)))
     return FALSE;
+  if (options->normalize && !apply (&run, "normalize", rn_pass_normalize))
+    return FALSE;
   rn_pass_layout (graph, options->cblk);
   if (!done (&run, "layout"))
     return FALSE;

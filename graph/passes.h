@@ -1,9 +1,9 @@
 /*
  * passes.h: from a forward graph to a step, one file a pass. Order: freeze, fold_bn, fuse, amp, keep,
- * gradient, fuse_backward, recompute, depth_first, update, layout, offload. Each leaves a graph that
- * rn_graph_check accepts. Fusion comes before the gradient, so that the backward part never needs a value
- * that fusion removed. What saves memory comes after it: a schedule is the same list with ops added or moved,
- * and the planner sees from the list alone what must be kept.
+ * gradient, fuse_backward, recompute, depth_first, update, normalize, layout, offload. Each leaves a graph
+ * that rn_graph_check accepts. Fusion comes before the gradient, so that the backward part never needs a
+ * value that fusion removed. What saves memory comes after it: a schedule is the same list with ops added or
+ * moved, and the planner sees from the list alone what must be kept.
  */
 #ifndef GRAPH_PASSES_H
 #define GRAPH_PASSES_H
@@ -18,8 +18,9 @@ typedef struct
 {
   gboolean fold_frozen_bn; /* every batch norm on running statistics that follows a convolution */
   gboolean must_fold;      /* while training, to fold none is a fault of RN_OPTION_FOLD */
-  gboolean inplace; /* outputs may take the storage of an input that nobody reads later; for the planner */
-  int64_t cblk;     /* channel block of activations, or RN_CBLK_ALL; the device's wish */
+  gboolean inplace;   /* outputs may take the storage of an input that nobody reads later; for the planner */
+  int64_t cblk;       /* channel block of activations, or RN_CBLK_ALL; the device's wish */
+  gboolean normalize; /* the host writes the bytes of a batch, not the model's input "image" */
   const char *const *keep; /* (nullable) modules, NULL-ended, lent: for rn_pass_keep, while training */
   RnAmpOptions amp;
   /* While training: */
@@ -78,8 +79,15 @@ int *rn_depth_first_order (const RnGraph *graph, int *turn);
 void rn_pass_update (RnGraph *graph, const RnUpdateSpec *spec);
 /* Values that are idle for long go to host memory and come back. */
 void rn_pass_offload (RnGraph *graph, const RnOffloadOptions *options);
-/* Sets cblk of all activations and gradients of rank 4; inputs stay NCHW. With RN_CBLK_ALL they are reordered,
- * once, in front of what reads them. */
+/*
+ * The input "image" becomes what the op NORMALIZE makes of the inputs "pixels", "sizes" and "table", in front
+ * of what reads it first.
+ */
+void rn_pass_normalize (RnGraph *graph);
+/*
+ * Sets cblk of all activations and gradients of rank 4; pixels stay NCHW. With RN_CBLK_ALL they are written
+ * in NHWC, and what the host writes as floats is reordered, once, in front of what reads it.
+ */
 void rn_pass_layout (RnGraph *graph, int64_t cblk);
 
 /* Codes are RnMemoryOption: the option that does not fit the model, or that has no effect on it. */

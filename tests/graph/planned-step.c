@@ -120,6 +120,26 @@ write_targets (const PlannedStep *step, RnRng *rng)
   *(float *) planned_step_input (step, "grad_scale") = 1;
 }
 
+/* Images of which the second one fills a part, with values in the range of the floats. */
+static void
+write_pixels (const PlannedStep *step, RnRng *rng)
+{
+  const RnTensorDesc *desc = input_desc (step, "pixels");
+  guint8 *pixels = planned_step_input (step, "pixels");
+  int32_t (*sizes)[2] = planned_step_input (step, "sizes");
+  float *table = planned_step_input (step, "table");
+
+  for (int64_t k = 0; k < rn_desc_elements (desc); k++)
+    pixels[k] = (guint8) rn_rng_below (rng, 256);
+  for (int64_t n = 0; n < desc->dims[0]; n++)
+    {
+      sizes[n][0] = (int32_t) (desc->dims[1] - n);
+      sizes[n][1] = (int32_t) (desc->dims[2] / 3 - n);
+    }
+  for (int64_t k = 0; k < desc->dims[0] * 3 * 256; k++)
+    table[k] = random_in (rng, -2, 2);
+}
+
 void
 planned_step_write_inputs (PlannedStep *step)
 {
@@ -127,9 +147,14 @@ planned_step_write_inputs (PlannedStep *step)
   RnRng rng;
 
   rn_rng_init (&rng, 3, RN_STREAM_SYNTH, 0, 0);
-  void *pixels = planned_step_input (step, "image");
-  for (int64_t k = 0; k < rn_desc_elements (image); k++)
-    rn_float_set (image->dtype, pixels, k, random_in (&rng, -2, 2));
+  if (rn_graph_find_value (step->plan->graph, "pixels") != RN_NO_VALUE)
+    write_pixels (step, &rng);
+  else
+    {
+      void *pixels = planned_step_input (step, "image");
+      for (int64_t k = 0; k < rn_desc_elements (image); k++)
+        rn_float_set (image->dtype, pixels, k, random_in (&rng, -2, 2));
+    }
   write_targets (step, &rng);
 }
 

@@ -332,6 +332,49 @@ test_layout (void)
     }
 }
 
+/* The image stays as convolutions read it: three channels, in the type that they want. */
+static void
+test_normalize (void)
+{
+  static const RnAmpLevel levels[] = { RN_AMP_O0, RN_AMP_O1 };
+
+  for (gsize k = 0; k < G_N_ELEMENTS (levels); k++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_auto (Fixture) f = forward (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 });
+      const RnPassOptions options = { .cblk = 8,
+                                      .normalize = TRUE,
+                                      .amp = { .level = levels[k], .dtype = RN_BF16 } };
+      rn_passes_run (f.graph, &options, NULL, NULL, &error);
+      g_assert_no_error (error);
+      const RnGraphOp *op = rn_graph_op (f.graph, 0);
+      const RnValue *image = rn_graph_value (f.graph, rn_graph_find_value (f.graph, "image"));
+      g_assert_cmpint (op->op, ==, RN_OP_NORMALIZE);
+      g_assert_cmpint (op->out[0], ==, rn_graph_find_value (f.graph, "image"));
+      g_assert_cmpint (image->kind, ==, RN_VALUE_ACTIVATION);
+      g_assert_cmpint ((int) image->desc.cblk, ==, 1);
+      g_assert_cmpint (image->desc.dtype, ==, k == 0 ? RN_F32 : RN_BF16);
+      g_assert_false (image->requires_grad);
+      for (int s = 0; s < RN_NORMALIZE_IN_COUNT; s++)
+        g_assert_cmpint (rn_graph_value (f.graph, op->in[s])->kind, ==, RN_VALUE_INPUT);
+    }
+}
+
+/* A graph without an image is a fault, not a crash. */
+static void
+test_normalize_without_image (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (RnParamSet) params = rn_param_set_new ();
+  g_autoptr (RnGraph) graph = rn_graph_new (RN_MODE_INFER, params);
+  RnValueId x = rn_graph_input (graph, "sound", rn_desc_nchw (RN_F32, 1, 3, 5, 5, 1));
+  rn_graph_mark_output (graph, rn_relu (graph, x));
+
+  g_assert_false (
+      rn_passes_run (graph, &(RnPassOptions){ .cblk = 1, .normalize = TRUE }, NULL, NULL, &error));
+  g_assert_nonnull (strstr (error->message, "no op reads an input \"image\""));
+}
+
 static void
 note_pass (const char *pass, const RnGraph *graph, gpointer names)
 {
@@ -344,9 +387,10 @@ test_trace (void)
   g_autoptr (GError) error = NULL;
   g_auto (Fixture) f = forward (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 });
   GString *names = g_string_new (NULL);
-  rn_passes_run (f.graph, &(RnPassOptions){ .fold_frozen_bn = TRUE, .cblk = 1 }, note_pass, names, &error);
+  const RnPassOptions options = { .fold_frozen_bn = TRUE, .normalize = TRUE, .cblk = 1 };
+  rn_passes_run (f.graph, &options, note_pass, names, &error);
   g_assert_no_error (error);
-  g_assert_cmpstr (names->str, ==, "freeze fold_bn fuse gradient fuse_backward layout ");
+  g_assert_cmpstr (names->str, ==, "freeze fold_bn fuse gradient fuse_backward normalize layout ");
   g_string_free (names, TRUE);
 }
 
@@ -498,6 +542,8 @@ main (int argc, char **argv)
   g_test_add_func ("/graph/passes/crossing-groups", test_crossing_groups);
   g_test_add_func ("/graph/passes/layout", test_layout);
   g_test_add_func ("/graph/passes/trace", test_trace);
+  g_test_add_func ("/passes/normalize", test_normalize);
+  g_test_add_func ("/passes/normalize-without-image", test_normalize_without_image);
   g_test_add_func ("/graph/passes/print", test_print);
   for (guint i = 0; i < G_N_ELEMENTS (faults); i++)
     {
