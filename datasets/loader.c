@@ -126,9 +126,7 @@ load_sample (RnLoader *loader, Slot *slot, int i, guint64 epoch, Worker *worker,
 
   sample.pixels = worker->pixels[0];
   sample.spare = worker->pixels[1];
-  sample.image = batch->image + (gsize) i * 3 * batch->height * batch->width;
-  sample.out_width = batch->width;
-  sample.out_height = batch->height;
+  rn_sample_set_output (&sample, batch, i);
 
   gint64 start = rn_trace_begin ();
   gboolean is_ok = rn_dataset_load (loader->dataset, slot->indices[i], &sample, error);
@@ -331,7 +329,9 @@ lay_out (RnLoader *loader, Dealer *dealer)
       slot->boxes = deal (dealer, n, loader->maxima.objects * sizeof (float[4]));
       slot->gt_labels = deal (dealer, n, loader->maxima.objects * sizeof (int32_t));
       slot->batch.metas = deal (dealer, n, sizeof (RnSampleMeta));
-      slot->batch.image = deal (dealer, n, loader->max_area * 3 * sizeof (float));
+      slot->batch.pixels = deal (dealer, n, loader->max_area * 3);
+      slot->batch.sizes = deal (dealer, n, sizeof *slot->batch.sizes);
+      slot->batch.table = deal (dealer, n, sizeof *slot->batch.table);
       if (loader->options.targets != NULL)
         {
           slot->batch.labels = deal (dealer, n, loader->max_anchors * sizeof (int16_t));

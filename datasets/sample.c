@@ -158,3 +158,13 @@ rn_sample_swap (RnSample *sample)
   sample->pixels = sample->spare;
   sample->spare = pixels;
 }
+
+void
+rn_sample_set_output (RnSample *sample, RnBatch *batch, int i)
+{
+  sample->image = batch->pixels + (gsize) i * 3 * (gsize) batch->height * (gsize) batch->width;
+  sample->size = batch->sizes[i];
+  sample->values = batch->table[i];
+  sample->out_width = batch->width;
+  sample->out_height = batch->height;
+}

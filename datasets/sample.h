@@ -51,7 +51,11 @@ typedef struct
   guint8 *spare;             /* as large as pixels; a step may swap the two */
   const float (*table)[256]; /* [3]: the float of each byte, by output channel; NULL: the byte itself */
   gboolean rgb;              /* channel order of the output; FALSE: BGR, as OpenCV reads */
-  float *image;              /* output [3, out_height, out_width]; NULL: only the pixels are wanted */
+
+  /* Output, see rn_sample_set_output; image NULL: only the pixels are wanted. */
+  guint8 *image;             /* [out_height, out_width, 3], in the channel order of the output */
+  int32_t *size;             /* height, width of the image in it */
+  float (*values)[256];      /* [3]: of each byte, by output channel */
   int out_width, out_height; /* of the batch, at least the padded size of this image */
 } RnSample;
 
@@ -74,6 +78,9 @@ void rn_sample_keep_centred (RnSample *sample, const int window[4]);
 int rn_box_list_count_inside (const RnBoxList *list, float dx, float dy, int width, int height,
                               float min_side);
 gboolean rn_box_is_centred (const float box[4], const int window[4]);
+
+/* The output goes to the place of image @i of @batch, whose sizes are set. */
+void rn_sample_set_output (RnSample *sample, RnBatch *batch, int i);
 
 /* Exchanges pixels and spare: a step wrote its result there. */
 void rn_sample_swap (RnSample *sample);

@@ -128,40 +128,46 @@ const RnTransformDesc rn_transform_pad = {
 /* ---- DefaultFormatBundle, ImageToTensor ---- */
 
 static void
-write_row (const RnSample *sample, int channel, int y, float *out)
+write_row (const RnSample *sample, int y, guint8 *out)
 {
-  int width = sample->width;
-  const guint8 *in = sample->pixels + (gsize) y * width * 3 + (sample->rgb ? channel : 2 - channel);
+  const gsize width = sample->width;
+  const guint8 *in = sample->pixels + (gsize) y * width * 3;
 
-  if (sample->table != NULL)
-    for (int x = 0; x < width; x++)
-      out[x] = sample->table[channel][in[3 * x]];
+  if (sample->rgb)
+    memcpy (out, in, 3 * width);
   else
-    for (int x = 0; x < width; x++)
-      out[x] = in[3 * x];
-  memset (out + width, 0, sizeof (float) * (sample->out_width - width));
+    for (gsize x = 0; x < 3 * width; x += 3)
+      {
+        out[x] = in[x + 2];
+        out[x + 1] = in[x + 1];
+        out[x + 2] = in[x];
+      }
+  memset (out + 3 * width, 0, 3 * (sample->out_width - width));
 }
 
 /* Writes the image with its final padding, that of the batch, so no padded copy is ever made. */
 static gboolean
 bundle_run (gconstpointer self, RnSample *sample, const RnDecision *decision, RnRng *rng, GError **error)
 {
-  gsize pitch = sample->out_width, plane = pitch * sample->out_height;
-  int height = sample->height;
+  const gsize pitch = (gsize) sample->out_width * 3, height = sample->height;
 
-  for (int c = 0; c < 3 && sample->image != NULL; c++)
-    {
-      for (int y = 0; y < height; y++)
-        write_row (sample, c, y, sample->image + c * plane + y * pitch);
-      memset (sample->image + c * plane + height * pitch, 0, sizeof (float) * (plane - height * pitch));
-    }
+  if (sample->image == NULL)
+    return TRUE;
+  for (gsize y = 0; y < height; y++)
+    write_row (sample, (int) y, sample->image + y * pitch);
+  memset (sample->image + height * pitch, 0, pitch * (sample->out_height - height));
+  sample->size[0] = sample->height;
+  sample->size[1] = sample->width;
+  for (int c = 0; c < 3; c++)
+    for (int v = 0; v < 256; v++)
+      sample->values[c][v] = sample->table != NULL ? sample->table[c][v] : (float) v;
   return TRUE;
 }
 
 static const RnKeySpec no_keys[] = { RN_KEY_END };
 
 const RnTransformDesc rn_transform_format_bundle = {
-  .component = { "DefaultFormatBundle", "to float32, one plane a channel", 0, no_keys },
+  .component = { "DefaultFormatBundle", "writes the image into its batch", 0, no_keys },
   .rank = RN_TRANSFORM_BUNDLE,
   .run = bundle_run,
 };
@@ -190,7 +196,7 @@ keys_setup (gpointer self, const RnNode *node, gboolean test_mode, GError **erro
 }
 
 const RnTransformDesc rn_transform_image_to_tensor = {
-  .component = { "ImageToTensor", "to float32, one plane a channel", sizeof (Keys), keys_keys },
+  .component = { "ImageToTensor", "writes the image into its batch", sizeof (Keys), keys_keys },
   .rank = RN_TRANSFORM_BUNDLE,
   .setup = keys_setup,
   .run = bundle_run,

@@ -45,9 +45,15 @@ typedef struct
 typedef struct
 {
   int n, height, width; /* images, padded size that they share */
-  float *image;         /* [n, 3, height, width], normalised, row-major NCHW; padding is 0 */
-  int64_t n_anchors;    /* per image, over all levels of the padded shape */
-  int16_t *labels; /* [n, n_anchors]: 0..K-1, K = background, -1 = ignored or outside; NULL in test mode */
+  guint8 *pixels; /* [n, height, width, 3], channels in the order that the model takes; 0 in the padding */
+  int32_t (*sizes)[2]; /* [n] height, width of each image, at the top left; the rest is padding */
+  /*
+   * [n]: what Normalize makes of each byte, by channel. The model sees table[i][c][pixel], and 0 in the
+   * padding.
+   */
+  float (*table)[3][256];
+  int64_t n_anchors; /* per image, over all levels of the padded shape */
+  int16_t *labels;   /* [n, n_anchors]: 0..K-1, K = background, -1 = ignored or outside; NULL in test mode */
   RnPositive *positives; /* [n_positives], ordered by image, then anchor; NULL in test mode */
   int64_t n_positives;
   float avg_factor;    /* sum over the images of max (positives, 1) */

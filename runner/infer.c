@@ -21,7 +21,8 @@ struct _RnInfer
   char **names; /* of the classes */
 
   guint8 *pixels[2]; /* decoded and resized */
-  float *input;      /* [3, pad_height, pad_width] of the largest image */
+  guint8 *input;     /* [pad_height, pad_width, 3] of the largest image */
+  float table[1][3][256];
 };
 
 void
@@ -286,7 +287,7 @@ measure (const RnInfer *infer)
       const RnInferImage *image = rn_infer_image (infer, i);
       gsize padded = (gsize) image->pad_width * (gsize) image->pad_height;
       need.pixels = MAX (need.pixels, 3 * image->area);
-      need.input = MAX (need.input, 3 * padded * sizeof (float));
+      need.input = MAX (need.input, 3 * padded);
       need.picture = MAX (need.picture, (3 + 4) * (gsize) image->width * (gsize) image->height);
     }
   return need;
@@ -390,15 +391,18 @@ rn_infer_run (RnInfer *infer, guint i, GError **error)
     .meta = &meta,
     .pixels = infer->pixels[0],
     .spare = infer->pixels[1],
-    .image = infer->input,
-    .out_width = image->pad_width,
-    .out_height = image->pad_height,
   };
-  RnBatch batch = {
-    .n = 1, .height = image->pad_height, .width = image->pad_width, .image = infer->input, .metas = &meta
-  };
+  int32_t size[1][2];
+  RnBatch batch = { .n = 1,
+                    .height = image->pad_height,
+                    .width = image->pad_width,
+                    .pixels = infer->input,
+                    .sizes = size,
+                    .table = infer->table,
+                    .metas = &meta };
   GArray *detections = NULL;
 
+  rn_sample_set_output (&sample, &batch, 0);
   if (!rn_pipeline_run (infer->pipeline, &sample, error)
       || !rn_programs_infer (infer->job->programs, &batch, &detections, error))
     return NULL;

@@ -95,6 +95,11 @@ look_at_op (RnPrograms *p, const RnProgram *program, int i, char **where, GError
         return FALSE;
       if (found == 0)
         continue;
+      if (op->op == RN_OP_NORMALIZE)
+        {
+          *where = g_strdup_printf ("the images of the batch: %" G_GINT64_FORMAT " pixel values", found);
+          return TRUE;
+        }
       if (!find_bad_param (p, program, op, &param, error))
         return FALSE;
       g_autofree char *text = rn_op_describe (&program->plan->calls[i]);
@@ -161,18 +166,11 @@ rn_programs_find_non_finite (RnPrograms *p, const RnBatch *batch, char **where, 
 {
   g_return_val_if_fail (p->reserved, FALSE);
 
-  gint64 found;
   *where = NULL;
   p->current = NULL;
   RnShape shape = { RN_MODE_TRAIN, batch->n, batch->height, batch->width };
   RnProgram *program = rn_programs_prepare (p, shape, error);
-  if (program == NULL || !rn_programs_copy_batch (p, program, batch, 1, error)
-      || !count_in_value (p, program, program->image, &found, error))
+  if (program == NULL || !rn_programs_copy_batch (p, program, batch, 1, error))
     return FALSE;
-  if (found > 0)
-    {
-      *where = g_strdup_printf ("the images of the batch: %" G_GINT64_FORMAT " pixel values", found);
-      return TRUE;
-    }
   return look_at_ops (p, program, where, error);
 }

@@ -15,7 +15,7 @@ typedef struct
   RnPlan *plan;
   RnExecutor *executor; /* NULL until it is first run */
   guint64 last_use;
-  RnValueId image, labels, positives, n_positives, avg_factor, grad_scale,
+  RnValueId pixels, sizes, table, labels, positives, n_positives, avg_factor, grad_scale,
       hyper; /* RN_NO_VALUE where the mode has none */
   int n_levels;
   RnValueId losses[RN_MAX_LOSSES][RN_MAX_LEVELS];

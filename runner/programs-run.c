@@ -5,58 +5,26 @@
 
 #include "runner/programs-private.h"
 
-#include "kernels/half.h"
 #include "runner/base/trace.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Values that are converted at a time: few copies, since each costs a call of the device. */
-#define CHUNK (1 << 19)
-
 /* ---- host <-> device ---- */
-
-/* @offset: bytes from the start of the value. */
-static gboolean
-copy_part_in (RnPrograms *p, const RnProgram *program, RnValueId value, gsize offset, const void *host,
-              gsize bytes, GError **error)
-{
-  if (value == RN_NO_VALUE || bytes == 0)
-    return TRUE;
-  guint8 *address = rn_executor_address (program->executor, value);
-  RnStatus status = p->device->vtbl->copy_in (p->device, address + offset, host, bytes);
-  if (status == RN_STATUS_OK)
-    return TRUE;
-  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying %s to the device failed: %s",
-               rn_graph_value (program->plan->graph, value)->name, rn_device_fault (p->device, status));
-  return FALSE;
-}
 
 static gboolean
 copy_in (RnPrograms *p, const RnProgram *program, RnValueId value, const void *host, gsize bytes,
          GError **error)
 {
-  return copy_part_in (p, program, value, 0, host, bytes, error);
-}
-
-/* @n values, in the type that the program has them in. */
-static gboolean
-copy_floats_in (RnPrograms *p, const RnProgram *program, RnValueId value, const float *host, gsize n,
-                GError **error)
-{
-  RnDType dtype = rn_graph_value (program->plan->graph, value)->desc.dtype;
-
-  if (dtype == RN_F32)
-    return copy_in (p, program, value, host, n * sizeof *host, error);
-  g_autofree guint16 *chunk = g_new (guint16, MIN (n, CHUNK));
-  for (gsize at = 0; at < n; at += CHUNK)
-    {
-      gsize size = MIN (n - at, CHUNK);
-      rn_floats_to (dtype, host + at, (gint64) size, chunk);
-      if (!copy_part_in (p, program, value, at * sizeof *chunk, chunk, size * sizeof *chunk, error))
-        return FALSE;
-    }
-  return TRUE;
+  if (value == RN_NO_VALUE || bytes == 0)
+    return TRUE;
+  void *address = rn_executor_address (program->executor, value);
+  RnStatus status = p->device->vtbl->copy_in (p->device, address, host, bytes);
+  if (status == RN_STATUS_OK)
+    return TRUE;
+  g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_KERNEL, "copying %s to the device failed: %s",
+               rn_graph_value (program->plan->graph, value)->name, rn_device_fault (p->device, status));
+  return FALSE;
 }
 
 static gboolean
@@ -74,9 +42,12 @@ gboolean
 rn_programs_copy_batch (RnPrograms *p, const RnProgram *program, const RnBatch *batch, float grad_scale,
                         GError **error)
 {
-  gsize pixels = (gsize) batch->n * 3 * (gsize) batch->height * (gsize) batch->width;
+  const gsize n = (gsize) batch->n;
   gint64 n_positives = batch->n_positives;
-  if (!copy_floats_in (p, program, program->image, batch->image, pixels, error))
+  if (!copy_in (p, program, program->pixels, batch->pixels,
+                n * 3 * (gsize) batch->height * (gsize) batch->width, error)
+      || !copy_in (p, program, program->sizes, batch->sizes, n * sizeof *batch->sizes, error)
+      || !copy_in (p, program, program->table, batch->table, n * sizeof *batch->table, error))
     return FALSE;
   if (program->shape.mode == RN_MODE_INFER)
     return TRUE;

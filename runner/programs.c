@@ -30,7 +30,9 @@ find_host_values (RnPrograms *p, RnProgram *program)
   const RnGraph *graph = program->plan->graph;
   int sizes[RN_MAX_LEVELS][2];
 
-  program->image = rn_graph_find_value (graph, "image");
+  program->pixels = rn_graph_find_value (graph, "pixels");
+  program->sizes = rn_graph_find_value (graph, "sizes");
+  program->table = rn_graph_find_value (graph, "table");
   program->labels = rn_graph_find_value (graph, "labels");
   program->positives = rn_graph_find_value (graph, "positives");
   program->n_positives = rn_graph_find_value (graph, "n_positives");
@@ -164,6 +166,7 @@ rn_programs_new (RnModel *model, RnDevice *device, const RnProgramsOptions *opti
   p->model = model;
   p->device = device;
   p->options = *options;
+  p->options.passes.normalize = TRUE; /* a batch has bytes */
   p->shapes = g_memdup2 (shapes, sizeof *shapes * (gsize) n_shapes);
   p->n_shapes = n_shapes;
   p->params = rn_param_set_new ();

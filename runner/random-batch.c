@@ -7,6 +7,8 @@
 #include "runner/base/error.h"
 #include "runner/base/rng.h"
 
+#include <math.h>
+
 #define MIN_BOX_SIDE 16.0
 
 void
@@ -19,7 +21,9 @@ rn_random_batch_free (RnBatch *batch)
       g_free (batch->metas[i].gt_boxes);
       g_free (batch->metas[i].gt_labels);
     }
-  g_free (batch->image);
+  g_free (batch->pixels);
+  g_free (batch->sizes);
+  g_free (batch->table);
   g_free (batch->labels);
   g_free (batch->positives);
   g_free (batch->metas);
@@ -31,6 +35,27 @@ random_side (RnRng *rng, int image_side)
 {
   double longest = MAX (image_side / 2.0, MIN_BOX_SIDE);
   return (float) (MIN_BOX_SIDE + rn_rng_uniform (rng) * (longest - MIN_BOX_SIDE));
+}
+
+/* Of the bytes, which are then 8 deviations from end to end: what lies further out is one in 16000. */
+#define DEVIATION 32.0
+
+static void
+draw_pixels (RnBatch *batch, gsize n_pixels, RnRng *rng)
+{
+  for (gsize i = 0; i < n_pixels; i++)
+    {
+      double value = floor (128 + DEVIATION * rn_rng_normal (rng));
+      batch->pixels[i] = (guint8) CLAMP (value, 0, 255);
+    }
+  for (int i = 0; i < batch->n; i++)
+    {
+      batch->sizes[i][0] = batch->height;
+      batch->sizes[i][1] = batch->width;
+      for (int c = 0; c < 3; c++)
+        for (int v = 0; v < 256; v++)
+          batch->table[i][c][v] = (float) ((v - 127.5) / DEVIATION);
+    }
 }
 
 static void
@@ -98,18 +123,19 @@ rn_random_batch_new (const RnModel *model, int n, int height, int width, int n_b
   if (status == RN_STATUS_OK)
     {
       gsize anchors = (gsize) n * (gsize) batch->n_anchors;
-      batch->image = g_try_new (float, pixels);
+      batch->pixels = g_try_malloc (pixels);
+      batch->sizes = g_malloc_n ((gsize) n, sizeof *batch->sizes);
+      batch->table = g_malloc_n ((gsize) n, sizeof *batch->table);
       batch->labels = g_try_new (int16_t, anchors);
       batch->positives = g_try_new (RnPositive, anchors);
-      if (!batch->image || !batch->labels || !batch->positives)
+      if (!batch->pixels || !batch->labels || !batch->positives)
         status = RN_STATUS_MEMORY;
     }
   if (status == RN_STATUS_OK)
     {
       RnRng rng;
       rn_rng_init (&rng, seed, RN_STREAM_SYNTH, 0, 0);
-      for (gsize i = 0; i < pixels; i++)
-        batch->image[i] = (float) rn_rng_normal (&rng);
+      draw_pixels (batch, pixels, &rng);
       batch->metas = g_new0 (RnSampleMeta, n);
       for (int i = 0; i < n; i++)
         {

@@ -8,9 +8,9 @@
 G_BEGIN_DECLS
 
 /*
- * Normalised pixels (mean 0, deviation 1) and the targets of @n_boxes boxes per image, 16 pixels to half the
- * image in size, as the model's assigner gives them. The same arguments give the same bits. Errors:
- * RN_DEVICE_ERROR_MEMORY.
+ * Pixels that are normalised to mean 0 and deviation 1, in steps of 1/32, and the targets of @n_boxes boxes
+ * per image, 16 pixels to half the image in size, as the model's assigner gives them. The same arguments give
+ * the same bits. Errors: RN_DEVICE_ERROR_MEMORY.
  */
 RnBatch *rn_random_batch_new (const RnModel *model, int n, int height, int width, int n_boxes, guint64 seed,
                               GError **error);

@@ -24,6 +24,7 @@ print_passes (RnJob *job, GError **error)
 {
   RnMemory m = rn_programs_memory (job->programs);
   RnPassOptions options = rn_job_pass_options (job);
+  options.normalize = TRUE; /* as in the programs */
   g_autoptr (RnGraph) graph = rn_model_build (job->model, rn_programs_params (job->programs), m.worst.mode,
                                               m.worst.n, m.worst.height, m.worst.width, error);
   if (!graph)

@@ -44,7 +44,9 @@ hash_batch (const RnBatch *batch)
   hash = test_hash (hash, &batch->n, sizeof batch->n);
   hash = test_hash (hash, &batch->height, sizeof batch->height);
   hash = test_hash (hash, &batch->width, sizeof batch->width);
-  hash = test_hash (hash, batch->image, sizeof (float) * 3 * batch->n * batch->height * batch->width);
+  hash = test_hash (hash, batch->pixels, (gsize) 3 * batch->n * batch->height * batch->width);
+  hash = test_hash (hash, batch->sizes, sizeof *batch->sizes * batch->n);
+  hash = test_hash (hash, batch->table, sizeof *batch->table * batch->n);
   hash = test_hash (hash, &batch->avg_factor, sizeof batch->avg_factor);
   if (batch->labels != NULL)
     hash = test_hash (hash, batch->labels, sizeof (int16_t) * batch->n * batch->n_anchors);
@@ -161,14 +163,16 @@ test_contents (void)
       for (int i = 0; i < batch->n; i++)
         {
           const RnSampleMeta *meta = &batch->metas[i];
-          const float *plane = batch->image + (gsize) i * 3 * batch->height * batch->width;
+          const guint8 *pixels = batch->pixels + (gsize) i * 3 * batch->height * batch->width;
 
+          g_assert_cmpint (batch->sizes[i][0], ==, meta->img_height);
+          g_assert_cmpint (batch->sizes[i][1], ==, meta->img_width);
           g_assert_cmpint (meta->pad_width, <=, batch->width);
           g_assert_cmpstr (meta->id, ==, rn_dataset_id (dataset, meta->index));
           g_assert_cmpint (meta->n_positives, >, 0); /* every box gets its best anchors at least */
           for (int y = 0; y < batch->height; y++)
-            for (int x = y < meta->img_height ? meta->img_width : 0; x < batch->width; x++)
-              g_assert_cmpfloat (plane[y * batch->width + x], ==, 0);
+            for (int x = y < meta->img_height ? 3 * meta->img_width : 0; x < 3 * batch->width; x++)
+              g_assert_cmpint (pixels[y * 3 * batch->width + x], ==, 0);
           n_positives += meta->n_positives;
           avg_factor += (float) MAX (meta->n_positives, 1);
         }
@@ -185,6 +189,58 @@ test_contents (void)
       rn_loader_release (loader, batch);
     }
   g_assert_no_error (error);
+  test_dir_remove (dir);
+}
+
+/* Two data sets with a Normalize of their own, and one with none, may meet in a batch. */
+static void
+test_tables (void)
+{
+  char *dir = make_tree ();
+  GError *error = NULL;
+  const char *const normalize[] = { "{type: Normalize, mean: [100, 0, 50], std: [50, 2, 4]}, ",
+                                    "{type: Normalize, mean: [0, 0, 0], std: [1, 1, 8], to_rgb: false}, ",
+                                    "" };
+  static const float values[3][3][2] = { { { 100, 0.02f }, { 0, 0.5f }, { 50, 0.25f } },
+                                         { { 0, 1 }, { 0, 1 }, { 0, 0.125f } },
+                                         { { 0, 1 }, { 0, 1 }, { 0, 1 } } };
+  GString *yaml = g_string_new ("{type: ConcatDataset, datasets: [");
+  RnDatasetOptions options = { .n_threads = 1, .test_mode = TRUE };
+
+  for (int i = 0; i < 3; i++)
+    g_string_append_printf (
+        yaml,
+        "%s{type: VOCDataset, ann_file: ImageSets/Main/train.txt, img_prefix: ., classes: [a, "
+        "b, c], pipeline: [{type: LoadImageFromFile}, %s{type: ImageToTensor, keys: "
+        "[img]}, {type: Collect, keys: [img]}]}",
+        i > 0 ? ", " : "", normalize[i]);
+  g_string_append (yaml, "]}");
+  g_autoptr (RnDataset) dataset = test_dataset (dir, yaml->str, &options, &error);
+  g_assert_no_error (error);
+  /* A batch of all: nothing depends on where the sets meet. */
+  g_autoptr (RnSampler) sampler =
+      rn_sampler_new (RN_SAMPLER_SEQUENTIAL, dataset, (int) rn_dataset_size (dataset), 0);
+  g_autoptr (RnLoader) loader = loader_new (dataset, sampler, 1, NULL, RN_ON_ERROR_FAIL);
+
+  rn_loader_start (loader, 0, 0);
+  const RnBatch *batch = rn_loader_next (loader, &error);
+  g_assert_no_error (error);
+  g_assert_cmpint (batch->n, ==, 3 * N_IMAGES);
+  for (int i = 0; i < batch->n; i++)
+    {
+      const int set = i / N_IMAGES;
+      const gsize size = (gsize) 3 * batch->height * batch->width;
+      const guint8 *pixels = batch->pixels + (gsize) i * size,
+                   *first = batch->pixels + (gsize) (i % N_IMAGES) * size;
+
+      for (int c = 0; c < 3; c++)
+        for (int v = 0; v < 256; v++)
+          g_assert_cmpfloat (batch->table[i][c][v], ==, ((float) v - values[set][c][0]) * values[set][c][1]);
+      for (gsize k = 0; k < size; k++) /* RGB, then twice BGR */
+        g_assert_cmpint (pixels[k], ==, set == 0 ? first[k] : first[k / 3 * 3 + 2 - k % 3]);
+    }
+  rn_loader_release (loader, batch);
+  g_string_free (yaml, TRUE);
   test_dir_remove (dir);
 }
 
@@ -482,6 +538,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/datasets/loader/deterministic", test_deterministic);
   g_test_add_func ("/datasets/loader/contents", test_contents);
+  g_test_add_func ("/datasets/loader/tables", test_tables);
   g_test_add_func ("/datasets/loader/test-mode", test_test_mode);
   g_test_add_data_func ("/datasets/loader/fail/0", GINT_TO_POINTER (0), test_fail);
   g_test_add_data_func ("/datasets/loader/fail/2", GINT_TO_POINTER (2), test_fail);

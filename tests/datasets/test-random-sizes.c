@@ -75,7 +75,8 @@ hash_batch (const RnBatch *batch)
   guint64 hash = test_hash (TEST_HASH_START, &batch->height, sizeof batch->height);
 
   hash = test_hash (hash, &batch->width, sizeof batch->width);
-  hash = test_hash (hash, batch->image, sizeof (float) * 3 * batch->n * batch->height * batch->width);
+  hash = test_hash (hash, batch->pixels, (gsize) 3 * batch->n * batch->height * batch->width);
+  hash = test_hash (hash, batch->sizes, sizeof *batch->sizes * batch->n);
   hash = test_hash (hash, batch->labels, sizeof (int16_t) * batch->n * batch->n_anchors);
   for (int i = 0; i < batch->n; i++)
     hash = test_hash (hash, batch->metas[i].gt_boxes, sizeof (float[4]) * batch->metas[i].n_gt);

@@ -8,6 +8,7 @@
 #include "datasets/pipeline.h"
 #include "datasets/image.h"
 #include "runner/base/error.h"
+#include "tests/batch-image.h"
 #include "tests/datasets/util.h"
 
 #include <math.h>
@@ -106,24 +107,27 @@ run (const char *dir, const char *yaml, int out_width, int out_height, guint32 e
       yaml);
   GError *error = NULL;
   g_autoptr (RnDataset) dataset = test_dataset (dir, text, &options, &error);
-  Result result = { .image = g_new (float, 3 * out_width * out_height),
-                    .width = out_width,
-                    .height = out_height };
-  g_autofree guint8 *pixels = g_malloc (100000), *spare = g_malloc (100000);
-  RnSample sample = { .meta = &result.meta,
-                      .pixels = pixels,
-                      .spare = spare,
-                      .image = result.image,
-                      .out_width = out_width,
-                      .out_height = out_height };
+  Result result = { .width = out_width, .height = out_height };
+  g_autofree guint8 *pixels = g_malloc (100000), *spare = g_malloc (100000), *bytes = g_malloc (100000);
+  int32_t size[1][2];
+  float table[1][3][256];
+  RnBatch batch = {
+    .n = 1, .height = out_height, .width = out_width, .pixels = bytes, .sizes = size, .table = table
+  };
+  RnSample sample = { .meta = &result.meta, .pixels = pixels, .spare = spare };
 
   g_assert_no_error (error);
   result.meta.gt_boxes = result.boxes;
   result.meta.gt_labels = result.labels;
   sample.seed = 7;
   sample.epoch = epoch;
+  memset (bytes, 0xa5, 100000);
+  rn_sample_set_output (&sample, &batch, 0);
   rn_dataset_load (dataset, 0, &sample, &error);
   g_assert_no_error (error);
+  for (gsize i = (gsize) 3 * out_width * out_height; i < 100000; i++)
+    g_assert_cmpint (bytes[i], ==, 0xa5);
+  result.image = batch_image (&batch);
   result.meta.id = result.meta.path = NULL; /* went with the set */
   return result;
 }

@@ -15,7 +15,7 @@ tests_models_parity_test_parity_SOURCES = \
 tests_models_parity_test_parity_LDADD = $(TEST_LIBS)
 # For check-photographs.py, by hand: made only when asked for.
 EXTRA_PROGRAMS += tests/models/parity/dump-outputs
-tests_models_parity_dump_outputs_SOURCES = tests/models/parity/dump-outputs.c
+tests_models_parity_dump_outputs_SOURCES = tests/models/parity/dump-outputs.c tests/batch-image.h
 tests_models_parity_dump_outputs_LDADD = $(TEST_LIBS)
 EXTRA_DIST += \
   tests/models/parity/check-photographs.py \

@@ -37,7 +37,7 @@ check_PROGRAMS += \
   tests/runner/test-val-loss \
   tests/runner/test-workflow
 
-tests_runner_test_activations_SOURCES = tests/runner/test-activations.c $(SMALL_DETECTOR) \
+tests_runner_test_activations_SOURCES = tests/runner/test-activations.c tests/batch-image.h $(SMALL_DETECTOR) \
   tests/graph/interpreter.c tests/graph/interpreter.h tests/models/fixture.c tests/models/fixture.h
 tests_runner_test_activations_LDADD = $(TEST_LIBS)
 tests_runner_test_auto_scale_lr_SOURCES = tests/runner/test-auto-scale-lr.c $(SMALL_DETECTOR)

@@ -7,6 +7,7 @@
 #include "runner/hook-list.h"
 #include "runner/programs.h"
 #include "runner/random-batch.h"
+#include "tests/batch-image.h"
 #include "tests/graph/interpreter.h"
 #include "tests/models/fixture.h"
 #include "tests/runner/small-detector.h"
@@ -128,7 +129,8 @@ run_plain (const Net *net, RnPrograms *programs, RnGraph **graph)
   g_assert_no_error (error);
   rn_pass_freeze (*graph);
   Interpreter *self = interpreter_new (*graph, net->device);
-  set_input (self, "image", b->image, sizeof (float) * N * 3 * HEIGHT * WIDTH);
+  g_autofree float *image = batch_image (b);
+  set_input (self, "image", image, sizeof (float) * N * 3 * HEIGHT * WIDTH);
   set_input (self, "labels", b->labels, sizeof *b->labels * (gsize) (N * b->n_anchors));
   set_input (self, "positives", b->positives, sizeof *b->positives * (gsize) b->n_positives);
   set_input (self, "n_positives", &b->n_positives, sizeof b->n_positives);

@@ -13,6 +13,7 @@
 #include "runner/config/config.h"
 #include "runner/programs-private.h"
 #include "runner/weights/load.h"
+#include "tests/batch-image.h"
 
 #include <string.h>
 
@@ -38,7 +39,8 @@ dump (RnJob *job, const RnBatch *batch, int n, const char *dir)
     g_error ("%s", error->message);
   const RnProgram *program = rn_programs_prepare (job->programs, shape, &error);
   g_assert_no_error (error);
-  save (dir, n, "image", batch->image, (gsize) (3 * batch->height * batch->width) * sizeof (float));
+  g_autofree float *image = batch_image (batch);
+  save (dir, n, "image", image, (gsize) (3 * batch->height * batch->width) * sizeof (float));
   for (int level = 0; level < program->n_levels; level++)
     for (int i = 0; i < RN_TOPK_OUT_COUNT; i++)
       {
