@@ -194,6 +194,7 @@ test_inference_memory (Fixture *f, gconstpointer data)
 
   run.more[2] = "deterministic=true";
   run.n_iters = 1;
+  sim_reset (&run.sim);
   run_configured (&run, f->dir, FALSE, &outcome);
   gsize bytes = try_inference (&run, f->dir, &error);
   g_assert_no_error (error);

@@ -95,6 +95,7 @@ train (Run run, const char *dir, int n_iters, gboolean is_resumed, Outcome *outc
 {
   run.n_iters = n_iters;
   sim_cudnn_forget ();
+  sim_reset (&run.sim);
   run_configured (&run, dir, is_resumed, outcome);
 }
 

@@ -193,7 +193,6 @@ run_configured (const Run *run, const char *dir, gboolean is_resumed, Outcome *o
 {
   g_autoptr (GError) error = NULL;
 
-  sim_reset (&run->sim);
   g_autoptr (RnTraining) training = open_run (run, dir);
   if (is_resumed)
     rn_runner_resume (training->runner, training->job->config.resume_from, &error);

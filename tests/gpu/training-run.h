@@ -67,8 +67,7 @@ void run_interrupted (Run run, Outcome *straight, Outcome *resumed);
 /* One whose device is that of the configuration, by @device, not one that the test opens, and that saves each
  * iteration. */
 Run configured_run (SimConfig sim, const char *device);
-/* All of it in @dir, on a simulation that begins anew; @is_resumed: from its `resume_from`, or else the last
- * checkpoint in @dir. */
+/* All of it in @dir; @is_resumed: from its `resume_from`, or else the last checkpoint in @dir. */
 void run_configured (const Run *run, const char *dir, gboolean is_resumed, Outcome *outcome);
 
 /* How far, relatively, losses may be from those of the CPU when activations are of @dtype. */
