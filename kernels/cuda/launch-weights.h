@@ -49,14 +49,6 @@ extern "C"
                                           const RnCudaFold *fold, const float *sums, float *diff_weights,
                                           float *diff_gamma, cudaStream_t stream);
 
-  /*
-   * sums[c] = sum over n, h, w of x, of type @t; diff[c] += sums[c]. Partial sums in F32, of parts that @map
-   * fixes; these are added in order, in double.
-   * @sums, @diff: (nullable) [c]. Workspace: rn_cuda_channel_sums_workspace.
-   */
-  cudaError_t rn_cuda_launch_channel_sums (const RnCudaMap *map, RnDType t, const void *x, float *sums,
-                                           float *diff, void *workspace, cudaStream_t stream);
-
 #ifdef __cplusplus
 }
 #endif

@@ -13,7 +13,7 @@ CUDA_SOURCES = \
   $(CUDA_CONV_SOURCES) kernels/cuda/device-cuda.c kernels/cuda/device-cuda.h kernels/cuda/kernels.c \
   kernels/cuda/kernels.h kernels/cuda/launch-elementwise.h kernels/cuda/launch-loss.h kernels/cuda/launch-move.h \
   kernels/cuda/launch-norm.h kernels/cuda/launch-normalize.h kernels/cuda/launch-optim.h kernels/cuda/launch-pool.h kernels/cuda/launch-select.h \
-  kernels/cuda/launch-stats.h kernels/cuda/launch-weights.h kernels/cuda/launch.h kernels/cuda/map.h \
+  kernels/cuda/launch-stats.h kernels/cuda/launch-sums.h kernels/cuda/launch-weights.h kernels/cuda/launch.h kernels/cuda/map.h \
   kernels/cuda/module.c kernels/cuda/module.h kernels/cuda/conv-workspace.h kernels/cuda/ops-conv.c kernels/cuda/ops-elementwise.c kernels/cuda/ops-loss.c \
   kernels/cuda/ops-move.c kernels/cuda/ops-norm.c kernels/cuda/ops-normalize.c kernels/cuda/ops-optim.c kernels/cuda/ops-pool.c \
   kernels/cuda/results.c kernels/cuda/results.h \
@@ -22,10 +22,10 @@ CUDA_SOURCES = \
 
 # Kernels: nvcc compiles them for the module, and the C++ compiler for the simulated device (tests/gpu/local.mk).
 CUDA_KERNELS = \
-  kernels/cuda/box-loss.cu kernels/cuda/elementwise.cu kernels/cuda/focal.cu kernels/cuda/grad-stats.cu \
+  kernels/cuda/box-loss.cu kernels/cuda/channel-sums.cu kernels/cuda/elementwise.cu kernels/cuda/focal.cu kernels/cuda/grad-stats.cu \
   kernels/cuda/loss-value.cu kernels/cuda/move.cu kernels/cuda/norm.cu kernels/cuda/normalize.cu kernels/cuda/optim.cu kernels/cuda/pool.cu \
   kernels/cuda/topk.cu kernels/cuda/weights.cu
-CUDA_KERNEL_INCLUDES = kernels/cuda/kernel.cuh kernels/cuda/moments.cuh kernels/cuda/pack.cuh kernels/cuda/rows.cuh kernels/cuda/workspace.h
+CUDA_KERNEL_INCLUDES = kernels/cuda/kernel.cuh kernels/cuda/moments.cuh kernels/cuda/pack.cuh kernels/cuda/parts.cuh kernels/cuda/rows.cuh kernels/cuda/workspace.h
 
 # What the module has its own copy of: it is opened by a program that shows none of its symbols.
 CUDA_SHARED_SOURCES = \

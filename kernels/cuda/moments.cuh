@@ -1,5 +1,5 @@
 /*
- * moments.cuh: what threads of a batch norm add up of a channel, and how those of a block are merged.
+ * moments.cuh: what threads of a batch norm add up of a channel, for rn_merge_columns.
  *
  * Means and sums of squared deviations are kept apart from the start and are merged as in Chan, Golub and
  * LeVeque (1983, "Algorithms for computing the sample variance"), so that F32 is enough within a part.
@@ -7,7 +7,7 @@
 #ifndef KERNELS_CUDA_MOMENTS_CUH
 #define KERNELS_CUDA_MOMENTS_CUH
 
-#include "kernels/cuda/pack.cuh"
+#include "kernels/cuda/parts.cuh"
 
 /* Number, mean and sum of squared deviations of what was added, for A channels. */
 template <int A> struct RnMoments
@@ -125,27 +125,5 @@ template <int A> struct RnProducts
     return make_float2 (sum[a], dot[a]);
   }
 };
-
-/*
- * Merges what the threads of each column (of equal threadIdx.x) have, in a tree; the first row has the
- * result. @shared: M::SIZE * RN_BLOCK.
- */
-template <typename M>
-__device__ inline void
-rn_merge_columns (M &own, float *shared)
-{
-  const int thread = rn_thread_index ();
-
-  own.put (shared + thread);
-  for (int rows = (int) blockDim.y / 2; rows > 0; rows /= 2)
-    {
-      __syncthreads ();
-      if ((int) threadIdx.y < rows)
-        {
-          own.merge_shared (shared + thread + rows * (int) blockDim.x);
-          own.put (shared + thread);
-        }
-    }
-}
 
 #endif

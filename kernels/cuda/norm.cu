@@ -4,81 +4,21 @@
  */
 #include "kernels/cuda/launch-norm.h"
 #include "kernels/cuda/moments.cuh"
-#include "kernels/cuda/workspace.h"
 
 namespace
 {
 
 /* Packs that a thread reads before it computes. */
 #define UNROLL 4
-/* Channels of a block that adds up parts, and threads of each. */
-#define FINISH_CHANNELS 8
-#define FINISH_THREADS (RN_BLOCK / FINISH_CHANNELS)
 /* Packs of a thread, at least, in the pass that applies coefficients; most blocks in its second dimension. */
 #define PACKS_PER_THREAD 8
 #define MAX_GRID_Y 4096
 
-/* A map as the kernels see it, and the parts of a channel. */
-struct Shape
-{
-  int64_t n, c, cells;
-  RnCudaNormParts parts;
-  int channel_blocks; /* blocks that share the channels of a part */
-};
-
 /* ---- sums over a part ---------------------------------------------------------------------------------- */
-
-/* The packs of one channel (NCHW), or of V channels from @c on (NHWC), in a part. */
-template <int V, bool NHWC> struct PartWalk
-{
-  int64_t first; /* offset of the first */
-  int64_t step;  /* to the next, in elements */
-  int64_t image; /* likewise to the next image */
-  int n, per_image;
-
-  __device__ PartWalk (const Shape &s, int64_t part, int64_t c)
-  {
-    if (NHWC)
-      {
-        const int64_t row = part * s.parts.length, left = s.n * s.cells - row;
-        first = row * s.c + c;
-        step = s.c;
-        n = c < s.c ? (int) (left < s.parts.length ? left : s.parts.length) : 0;
-        per_image = n;
-        image = 0;
-      }
-    else
-      {
-        const int64_t from = part / s.parts.per_plane * s.parts.images, left = s.n - from;
-        const int64_t cell = part % s.parts.per_plane * s.parts.length, cells = s.cells - cell;
-        first = (from * s.c + c) * s.cells + cell;
-        step = V;
-        image = s.c * s.cells;
-        per_image = (int) ((cells < s.parts.length ? cells : s.parts.length) / V);
-        n = per_image * (int) (left < s.parts.images ? left : s.parts.images);
-      }
-  }
-
-  __device__ int64_t at (int i) const
-  {
-    if (n == per_image)
-      return first + i * step;
-    return first + i / per_image * image + i % per_image * step;
-  }
-};
-
-/* The first channel of this thread, of V, and its part. */
-template <int V, bool NHWC>
-__device__ inline int64_t
-first_channel (const Shape &s)
-{
-  const int64_t block = blockIdx.x % s.channel_blocks;
-  return NHWC ? (block * blockDim.x + threadIdx.x) * V : block;
-}
 
 template <int A, typename M>
 __device__ inline void
-write_part (const Shape &s, const M &own, int64_t part, int64_t c, float2 *partial)
+write_part (const RnPartShape &s, const M &own, int64_t part, int64_t c, float2 *partial)
 {
   if (threadIdx.y == 0 && c < s.c)
     for (int a = 0; a < A; a++)
@@ -87,12 +27,12 @@ write_part (const Shape &s, const M &own, int64_t part, int64_t c, float2 *parti
 
 template <typename T, int V, bool NHWC>
 __global__ void
-RN_BOUNDS (RN_BLOCK) norm_moments (Shape s, const T *src, float2 *partial)
+RN_BOUNDS (RN_BLOCK) norm_moments (RnPartShape s, const T *src, float2 *partial)
 {
   constexpr int A = NHWC ? V : 1;
   RN_SHARED (float, shared, [RnMoments<A>::SIZE * RN_BLOCK]);
-  const int64_t part = blockIdx.x / s.channel_blocks, c = first_channel<V, NHWC> (s);
-  const PartWalk<V, NHWC> walk (s, part, c);
+  const int64_t part = blockIdx.x / s.channel_blocks, c = rn_first_channel<V, NHWC> (s);
+  const RnPartWalk<V, NHWC> walk (s, part, c);
   const int rows = (int) blockDim.y;
   RnMoments<A> own;
 
@@ -116,12 +56,12 @@ RN_BOUNDS (RN_BLOCK) norm_moments (Shape s, const T *src, float2 *partial)
 template <typename T, int V, bool NHWC>
 __global__ void
 RN_BOUNDS (RN_BLOCK)
-    norm_products (Shape s, const T *src, const T *diff_dst, const float *mean, float2 *partial)
+    norm_products (RnPartShape s, const T *src, const T *diff_dst, const float *mean, float2 *partial)
 {
   constexpr int A = NHWC ? V : 1;
   RN_SHARED (float, shared, [RnProducts<A>::SIZE * RN_BLOCK]);
-  const int64_t part = blockIdx.x / s.channel_blocks, c = first_channel<V, NHWC> (s);
-  const PartWalk<V, NHWC> walk (s, part, c);
+  const int64_t part = blockIdx.x / s.channel_blocks, c = rn_first_channel<V, NHWC> (s);
+  const RnPartWalk<V, NHWC> walk (s, part, c);
   const int rows = (int) blockDim.y;
   RnProducts<A> own;
   float mean_of[A] = {};
@@ -151,31 +91,13 @@ RN_BOUNDS (RN_BLOCK)
 
 /* Elements of a channel in part @p. */
 __device__ inline int64_t
-part_elements (const Shape &s, int64_t p, bool nhwc)
+part_elements (const RnPartShape &s, int64_t p, bool nhwc)
 {
   const RnCudaNormParts &parts = s.parts;
   const int64_t rest =
       (nhwc ? s.n * s.cells - p * parts.length : s.cells - p % parts.per_plane * parts.length);
   const int64_t images = nhwc ? 1 : s.n - p / parts.per_plane * parts.images;
   return (rest < parts.length ? rest : parts.length) * (images < parts.images ? images : parts.images);
-}
-
-/* Sums of the threads of a column, to all of them, in a tree. @shared: [FINISH_THREADS][FINISH_CHANNELS] */
-__device__ inline double
-column_sum (double value, double *shared)
-{
-  const int thread = rn_thread_index ();
-
-  __syncthreads (); /* the sums before these have been read */
-  shared[thread] = value;
-  for (int rows = FINISH_THREADS / 2; rows > 0; rows /= 2)
-    {
-      __syncthreads ();
-      if ((int) threadIdx.y < rows)
-        shared[thread] += shared[thread + rows * FINISH_CHANNELS];
-    }
-  __syncthreads ();
-  return shared[threadIdx.x];
 }
 
 /* Coefficients lie one kind after the other: [4][c]. */
@@ -189,10 +111,10 @@ enum
 
 __global__ void
 RN_BOUNDS (RN_BLOCK)
-    norm_fwd_finish (Shape s, bool nhwc, RnCudaNorm norm, const float2 *partial, float *coefficients)
+    norm_fwd_finish (RnPartShape s, bool nhwc, RnCudaNorm norm, const float2 *partial, float *coefficients)
 {
   RN_SHARED (double, shared, [RN_BLOCK]);
-  const int64_t c = (int64_t) blockIdx.x * FINISH_CHANNELS + threadIdx.x;
+  const int64_t c = rn_finish_channel ();
   const bool is_channel = c < s.c, leads = is_channel && threadIdx.y == 0;
   double mean, var;
 
@@ -200,16 +122,16 @@ RN_BOUNDS (RN_BLOCK)
     {
       const double count = (double) (s.n * s.cells);
       double sum = 0, squares = 0;
-      for (int64_t p = threadIdx.y; is_channel && p < s.parts.parts; p += FINISH_THREADS)
+      for (int64_t p = threadIdx.y; is_channel && p < s.parts.parts; p += RN_FINISH_THREADS)
         sum += (double) part_elements (s, p, nhwc) * partial[p * s.c + c].x;
-      mean = column_sum (sum, shared) / count;
-      for (int64_t p = threadIdx.y; is_channel && p < s.parts.parts; p += FINISH_THREADS)
+      mean = rn_column_sum (sum, shared) / count;
+      for (int64_t p = threadIdx.y; is_channel && p < s.parts.parts; p += RN_FINISH_THREADS)
         {
           const float2 part = partial[p * s.c + c];
           const double distance = part.x - mean;
           squares += part.y + (double) part_elements (s, p, nhwc) * distance * distance;
         }
-      var = column_sum (squares, shared) / count;
+      var = rn_column_sum (squares, shared) / count;
       if (leads)
         {
           norm.saved_mean[c] = (float) mean;
@@ -241,21 +163,22 @@ RN_BOUNDS (RN_BLOCK)
 }
 
 __global__ void
-RN_BOUNDS (RN_BLOCK) norm_bwd_finish (Shape s, RnCudaNormBwd norm, const float2 *partial, float *coefficients)
+RN_BOUNDS (RN_BLOCK)
+    norm_bwd_finish (RnPartShape s, RnCudaNormBwd norm, const float2 *partial, float *coefficients)
 {
   RN_SHARED (double, shared, [RN_BLOCK]);
-  const int64_t c = (int64_t) blockIdx.x * FINISH_CHANNELS + threadIdx.x;
+  const int64_t c = rn_finish_channel ();
   const double count = (double) (s.n * s.cells);
   const bool is_channel = c < s.c;
   double sum = 0, dot = 0;
 
-  for (int64_t p = threadIdx.y; is_channel && p < s.parts.parts; p += FINISH_THREADS)
+  for (int64_t p = threadIdx.y; is_channel && p < s.parts.parts; p += RN_FINISH_THREADS)
     {
       sum += partial[p * s.c + c].x;
       dot += partial[p * s.c + c].y;
     }
-  sum = column_sum (sum, shared);
-  dot = column_sum (dot, shared);
+  sum = rn_column_sum (sum, shared);
+  dot = rn_column_sum (dot, shared);
   if (!is_channel || threadIdx.y != 0)
     return;
 
@@ -282,7 +205,7 @@ template <int V> struct Coefficients
  */
 template <int V, bool NHWC, int KINDS, typename Body>
 __device__ inline void
-for_each_pack (const Shape &s, const float *coefficients, Body body)
+for_each_pack (const RnPartShape &s, const float *coefficients, Body body)
 {
   const int64_t rows = s.n * (NHWC ? s.cells : s.c), length = NHWC ? s.c : s.cells;
   const int64_t first_row = (int64_t) blockIdx.y * blockDim.y + threadIdx.y;
@@ -322,7 +245,7 @@ for_each_pack (const Shape &s, const float *coefficients, Body body)
 
 template <typename T, int V, bool NHWC>
 __global__ void
-RN_BOUNDS (RN_BLOCK) norm_normalise (Shape s, const float *coefficients, int relu, const T *src, T *dst)
+RN_BOUNDS (RN_BLOCK) norm_normalise (RnPartShape s, const float *coefficients, int relu, const T *src, T *dst)
 {
   for_each_pack<V, NHWC, SLOPE> (s, coefficients, [=] (int64_t at, const Coefficients<V> &k) {
     float value[V];
@@ -341,7 +264,7 @@ RN_BOUNDS (RN_BLOCK) norm_normalise (Shape s, const float *coefficients, int rel
 template <typename T, int V, bool NHWC>
 __global__ void
 RN_BOUNDS (RN_BLOCK)
-    norm_gradient (Shape s, const float *coefficients, const T *src, const T *diff_dst, T *diff_src)
+    norm_gradient (RnPartShape s, const float *coefficients, const T *src, const T *diff_dst, T *diff_src)
 {
   for_each_pack<V, NHWC, SLOPE + 1> (s, coefficients, [=] (int64_t at, const Coefficients<V> &k) {
     float diff[V], value[V];
@@ -362,35 +285,19 @@ RN_BOUNDS (RN_BLOCK)
 
 /* ---- launches ------------------------------------------------------------------------------------------ */
 
-int
-power_of_2 (int64_t least, int most)
-{
-  int x = 1;
-  while (x < least && x < most)
-    x *= 2;
-  return x;
-}
-
 /* How the blocks of one map are laid out, for packs of @width. */
 struct Layout
 {
-  Shape shape;
-  dim3 part_block, apply_block, apply_grid;
-  unsigned part_grid;
+  RnPartShape shape;
+  dim3 apply_block, apply_grid;
   float *coefficients;
   float2 *partial;
 
-  Layout (const RnCudaMap *map, int width, void *workspace)
+  Layout (const RnCudaMap *map, int width, void *workspace) : shape (map, width)
   {
-    const int64_t cells = (int64_t) map->h * map->w, packs = (map->nhwc ? map->c : cells) / width;
-    const int lanes = map->nhwc ? power_of_2 (packs, 32) : 1;
-    shape = { map->n, map->c, cells, rn_cuda_norm_parts (map->n, cells, map->nhwc), 0 };
-    shape.channel_blocks = map->nhwc ? (int) rn_cuda_n_parts (packs, lanes) : map->c;
-    part_block = dim3 (lanes, RN_BLOCK / lanes);
-    part_grid = (unsigned) (shape.parts.parts * shape.channel_blocks);
-
+    const int64_t cells = shape.cells, packs = (map->nhwc ? map->c : cells) / width;
     const int64_t rows = map->n * (map->nhwc ? cells : map->c);
-    const int x = power_of_2 (packs, RN_BLOCK), y = RN_BLOCK / x;
+    const int x = rn_power_of_2 (packs, RN_BLOCK), y = RN_BLOCK / x;
     const int64_t grid_x =
         map->nhwc ? rn_cuda_n_parts (packs, x) : rn_cuda_n_parts (packs, x * PACKS_PER_THREAD);
     const int64_t grid_y = rn_cuda_n_parts (rows, map->nhwc ? y * PACKS_PER_THREAD : y);
@@ -400,14 +307,7 @@ struct Layout
     coefficients = static_cast<float *> (workspace);
     partial = reinterpret_cast<float2 *> (coefficients + 4 * shape.c);
   }
-
-  unsigned finish_grid () const
-  {
-    return (unsigned) rn_cuda_n_parts (shape.c, FINISH_CHANNELS);
-  }
 };
-
-const dim3 finish_block (FINISH_CHANNELS, FINISH_THREADS);
 
 template <typename T, int V, bool NHWC>
 cudaError_t
@@ -418,11 +318,11 @@ launch_fwd (const RnCudaMap *map, const RnCudaNorm *norm, const T *src, T *dst, 
   cudaError_t error = cudaSuccess;
 
   if (norm->mean == nullptr)
-    error =
-        RN_LAUNCH ((norm_moments<T, V, NHWC>), l.part_grid, l.part_block, 0, stream, l.shape, src, l.partial);
+    error = RN_LAUNCH ((norm_moments<T, V, NHWC>), l.shape.grid (), l.shape.block (), 0, stream, l.shape, src,
+                       l.partial);
   if (error == cudaSuccess)
-    error = RN_LAUNCH (norm_fwd_finish, l.finish_grid (), finish_block, 0, stream, l.shape, NHWC, *norm,
-                       l.partial, l.coefficients);
+    error = RN_LAUNCH (norm_fwd_finish, rn_finish_grid (l.shape.c), rn_finish_block (), 0, stream, l.shape,
+                       NHWC, *norm, l.partial, l.coefficients);
   if (error == cudaSuccess)
     error = RN_LAUNCH ((norm_normalise<T, V, NHWC>), l.apply_grid, l.apply_block, 0, stream, l.shape,
                        l.coefficients, norm->relu, src, dst);
@@ -438,25 +338,17 @@ launch_bwd (const RnCudaMap *map, const RnCudaNormBwd *norm, const T *src, const
   cudaError_t error = cudaSuccess;
 
   if (rn_cuda_norm_bwd_reduces (norm->training, norm->diff_gamma != nullptr, norm->diff_beta != nullptr))
-    error = RN_LAUNCH ((norm_products<T, V, NHWC>), l.part_grid, l.part_block, 0, stream, l.shape, src,
-                       diff_dst, norm->mean, l.partial);
+    error = RN_LAUNCH ((norm_products<T, V, NHWC>), l.shape.grid (), l.shape.block (), 0, stream, l.shape,
+                       src, diff_dst, norm->mean, l.partial);
   else
     l.shape.parts.parts = 0;
   if (error == cudaSuccess)
-    error = RN_LAUNCH (norm_bwd_finish, l.finish_grid (), finish_block, 0, stream, l.shape, *norm, l.partial,
-                       l.coefficients);
+    error = RN_LAUNCH (norm_bwd_finish, rn_finish_grid (l.shape.c), rn_finish_block (), 0, stream, l.shape,
+                       *norm, l.partial, l.coefficients);
   if (error == cudaSuccess)
     error = RN_LAUNCH ((norm_gradient<T, V, NHWC>), l.apply_grid, l.apply_block, 0, stream, l.shape,
                        l.coefficients, norm->training ? src : nullptr, diff_dst, diff_src);
   return error;
-}
-
-/* Whether rows can be walked in packs of @width elements, 16 bytes. */
-bool
-has_packs (const RnCudaMap *map, int width, const void *a, const void *b, const void *c)
-{
-  const int64_t length = map->nhwc ? map->c : (int64_t) map->h * map->w;
-  return length % width == 0 && rn_is_aligned (a, 16) && rn_is_aligned (b, 16) && rn_is_aligned (c, 16);
 }
 
 }
@@ -469,7 +361,7 @@ rn_cuda_launch_norm_fwd (const RnCudaMap *map, RnDType t, const RnCudaNorm *norm
     constexpr int V = RN_PACK_OF (T);
     const T *from = static_cast<const T *> (src);
     T *to = static_cast<T *> (dst);
-    const bool packs = has_packs (map, V, src, dst, nullptr);
+    const bool packs = rn_has_packs (map, V, src, dst, nullptr);
     if (map->nhwc)
       return packs ? launch_fwd<T, V, true> (map, norm, from, to, workspace, stream)
                    : launch_fwd<T, 1, true> (map, norm, from, to, workspace, stream);
@@ -486,7 +378,7 @@ rn_cuda_launch_norm_bwd (const RnCudaMap *map, RnDType t, const RnCudaNormBwd *n
     constexpr int V = RN_PACK_OF (T);
     const T *x = static_cast<const T *> (src), *dy = static_cast<const T *> (diff_dst);
     T *dx = static_cast<T *> (diff_src);
-    const bool packs = has_packs (map, V, src, diff_dst, diff_src);
+    const bool packs = rn_has_packs (map, V, src, diff_dst, diff_src);
     if (map->nhwc)
       return packs ? launch_bwd<T, V, true> (map, norm, x, dy, dx, workspace, stream)
                    : launch_bwd<T, 1, true> (map, norm, x, dy, dx, workspace, stream);

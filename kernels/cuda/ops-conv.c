@@ -8,6 +8,7 @@
 #include "kernels/cuda/conv-workspace.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch-move.h"
+#include "kernels/cuda/launch-sums.h"
 #include "kernels/cuda/launch-weights.h"
 #include "kernels/cuda/map.h"
 #include "kernels/cuda/try.h"

@@ -4,7 +4,6 @@
  */
 #include "kernels/cuda/launch-weights.h"
 #include "kernels/cuda/pack.cuh"
-#include "kernels/cuda/workspace.h"
 
 namespace
 {
@@ -120,86 +119,6 @@ RN_BOUNDS (RN_BLOCK)
     }
 }
 
-/* ---- sums over channels ---- */
-
-#define LANES 32
-#define LINES (RN_BLOCK / LANES)
-
-/* NHWC: partials[part][c] = sum of rows part * length, ..., of @rows: each line of the block takes some of
- * them, each lane a pack of channels. */
-template <typename T, int V>
-__global__ void
-RN_BOUNDS (RN_BLOCK) sum_rows (int64_t rows, int64_t length, unsigned c, const T *x, float *partials)
-{
-  RN_SHARED (float, lines, [LINES][LANES * V]);
-
-  const unsigned first = blockIdx.x * LANES * V, channel = first + threadIdx.x * V;
-  const int64_t begin = blockIdx.y * length, end = begin + length < rows ? begin + length : rows;
-  float sum[V] = {};
-  if (channel < c)
-    for (int64_t row = begin + threadIdx.y; row < end; row += LINES)
-      {
-        float value[V];
-        rn_read<V> (x + row * c + channel, value);
-        for (int k = 0; k < V; k++)
-          sum[k] += value[k];
-      }
-  for (int k = 0; k < V; k++)
-    lines[threadIdx.y][threadIdx.x * V + k] = sum[k];
-  __syncthreads ();
-  const unsigned i = threadIdx.y * LANES + threadIdx.x;
-  if (i < LANES * V && first + i < c)
-    {
-      float total = lines[0][i];
-      for (int line = 1; line < LINES; line++)
-        total += lines[line][i];
-      partials[(int64_t) blockIdx.y * c + first + i] = total;
-    }
-}
-
-/* NCHW: partials[part][c], see RnCudaNormParts. A block per part and channel. */
-template <typename T, int V>
-__global__ void
-RN_BOUNDS (RN_BLOCK)
-    sum_planes (int n, unsigned c, int64_t cells, RnCudaNormParts p, const T *x, float *partials)
-{
-  RN_SHARED (float, shared, [32]);
-
-  for (int64_t block = blockIdx.x; block < p.parts * c; block += gridDim.x)
-    {
-      const int64_t part = block / c, channel = block % c;
-      const int64_t first = part / p.per_plane * p.images, begin = part % p.per_plane * p.length;
-      const int64_t end = begin + p.length < cells ? begin + p.length : cells;
-      float sum = 0;
-      for (int64_t image = first; image < first + p.images && image < n; image++)
-        for (int64_t i = begin + threadIdx.x * V; i < end; i += RN_BLOCK * V)
-          {
-            float value[V];
-            rn_read<V> (x + (image * c + channel) * cells + i, value);
-            for (int k = 0; k < V; k++)
-              sum += value[k];
-          }
-      sum = rn_block_sum (sum, shared);
-      if (threadIdx.x == 0)
-        partials[part * c + channel] = sum;
-    }
-}
-
-__global__ void
-RN_BOUNDS (RN_BLOCK) sum_parts (int64_t c, int64_t parts, const float *partials, float *sums, float *diff)
-{
-  RN_FOR_EACH (channel, c)
-    {
-      double sum = 0;
-      for (int64_t part = 0; part < parts; part++)
-        sum += partials[part * c + channel];
-      if (sums != nullptr)
-        sums[channel] = (float) sum;
-      if (diff != nullptr)
-        diff[channel] = __fadd_rn (diff[channel], (float) sum);
-    }
-}
-
 }
 
 /* ---- launchers ---- */
@@ -238,54 +157,4 @@ rn_cuda_launch_weights_bwd (const RnCudaFilter *filter, const void *dw, const fl
                    return RN_LAUNCH (weights_bwd<T>, rn_n_blocks (k, 1), RN_BLOCK, 0, stream, k, (unsigned) c,
                                      (unsigned) cells, permutes, (const T *) dw, weights, *fold, sums,
                                      diff_weights, diff_gamma));
-}
-
-template <typename T, int V>
-static cudaError_t
-launch_partial_sums (const RnCudaMap *map, const RnCudaNormParts &p, const T *x, float *partials,
-                     cudaStream_t stream)
-{
-  const int64_t cells = (int64_t) map->h * map->w;
-
-  if (map->nhwc)
-    {
-      const dim3 grid (((unsigned) map->c + LANES * V - 1) / (LANES * V), (unsigned) p.parts);
-      return RN_LAUNCH ((sum_rows<T, V>), grid, dim3 (LANES, LINES), 0, stream, map->n * cells, p.length,
-                        (unsigned) map->c, x, partials);
-    }
-  return RN_LAUNCH ((sum_planes<T, V>), rn_n_blocks (p.parts * map->c, 1), RN_BLOCK, 0, stream, map->n,
-                    (unsigned) map->c, cells, p, x, partials);
-}
-
-template <typename T>
-static cudaError_t
-partial_sums (const RnCudaMap *map, const RnCudaNormParts &p, const T *x, float *partials,
-              cudaStream_t stream)
-{
-  const int64_t length = map->nhwc ? map->c : (int64_t) map->h * map->w;
-
-  if (length % RN_PACK_OF (T) == 0 && rn_is_aligned (x, 16))
-    return launch_partial_sums<T, RN_PACK_OF (T)> (map, p, x, partials, stream);
-  return launch_partial_sums<T, 1> (map, p, x, partials, stream);
-}
-
-static cudaError_t
-launch_partials (const RnCudaMap *map, const RnCudaNormParts &p, RnDType t, const void *x, float *partials,
-                 cudaStream_t stream)
-{
-  RN_SWITCH_FLOAT (t, T, return partial_sums (map, p, (const T *) x, partials, stream));
-}
-
-cudaError_t
-rn_cuda_launch_channel_sums (const RnCudaMap *map, RnDType t, const void *x, float *sums, float *diff,
-                             void *workspace, cudaStream_t stream)
-{
-  const RnCudaNormParts p = rn_cuda_norm_parts (map->n, (int64_t) map->h * map->w, map->nhwc);
-  float *partials = (float *) workspace;
-  cudaError_t error = launch_partials (map, p, t, x, partials, stream);
-
-  if (error != cudaSuccess)
-    return error;
-  return RN_LAUNCH (sum_parts, rn_n_blocks (map->c, RN_BLOCK), RN_BLOCK, 0, stream, map->c, p.parts, partials,
-                    sums, diff);
 }

@@ -7,6 +7,7 @@
 #include "tests/gpu/weight-kernels.h"
 
 #include "kernels/cuda/device-cuda.h"
+#include "kernels/cuda/launch-sums.h"
 #include "kernels/cuda/launch-weights.h"
 #include "kernels/cuda/workspace.h"
 #include "kernels/half.h"
