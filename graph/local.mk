@@ -17,6 +17,7 @@ librunner_internal_la_SOURCES += \
   graph/pass-gradient.c \
   graph/pass-keep.c \
   graph/pass-layout.c \
+  graph/pass-mask-sums.c \
   graph/pass-normalize.c \
   graph/pass-offload.c \
   graph/pass-recompute.c \

@@ -112,6 +112,7 @@ rn_passes_run (RnGraph *graph, const RnPassOptions *options, RnPassTrace trace, 
     }
   if (training
       && !(apply (&run, "gradient", rn_pass_gradient) && apply (&run, "fuse_backward", rn_pass_fuse_backward)
+           && (!options->mask_sums || apply (&run, "mask_sums", rn_pass_mask_sums))
            && save_memory (&run, options)))
     return FALSE;
   if (options->normalize && !apply (&run, "normalize", rn_pass_normalize))

@@ -1,9 +1,9 @@
 /*
  * passes.h: from a forward graph to a step, one file a pass. Order: freeze, fold_bn, fuse, amp, keep,
- * gradient, fuse_backward, recompute, depth_first, update, normalize, layout, offload. Each leaves a graph
- * that rn_graph_check accepts. Fusion comes before the gradient, so that the backward part never needs a
- * value that fusion removed. What saves memory comes after it: a schedule is the same list with ops added or
- * moved, and the planner sees from the list alone what must be kept.
+ * gradient, fuse_backward, mask_sums, recompute, depth_first, update, normalize, layout, offload. Each leaves
+ * a graph that rn_graph_check accepts. Fusion comes before the gradient, so that the backward part never
+ * needs a value that fusion removed. What saves memory comes after it: a schedule is the same list with ops
+ * added or moved, and the planner sees from the list alone what must be kept.
  */
 #ifndef GRAPH_PASSES_H
 #define GRAPH_PASSES_H
@@ -20,6 +20,7 @@ typedef struct
   gboolean must_fold;      /* while training, to fold none is a fault of RN_OPTION_FOLD */
   gboolean inplace;   /* outputs may take the storage of an input that nobody reads later; for the planner */
   int64_t cblk;       /* channel block of activations, or RN_CBLK_ALL; the device's wish */
+  gboolean mask_sums; /* likewise: masks of gradients add up what they write */
   gboolean normalize; /* the host writes the bytes of a batch, not the model's input "image" */
   const char *const *keep; /* (nullable) modules, NULL-ended, lent: for rn_pass_keep, while training */
   RnAmpOptions amp;
@@ -59,6 +60,8 @@ char **rn_graph_module_names (const RnGraph *graph);
 void rn_pass_gradient (RnGraph *graph);
 /* add followed by ReLU mask, upsample gradient followed by add: one op each. */
 void rn_pass_fuse_backward (RnGraph *graph);
+/* ReLU mask -> weight gradient with sums over channels: the mask gives them. */
+void rn_pass_mask_sums (RnGraph *graph);
 /*
  * Outputs that only the backward part needs late are dropped and computed again in front of the first op that
  * reads them. Statistics of batch norms are not updated twice. A part of @options that finds nothing to do is

@@ -145,6 +145,7 @@ struct _RnDevice
 {
   const RnDeviceVtbl *vtbl;
   int64_t cblk; /* channel block of activations that its kernels like best; RN_CBLK_ALL: all channels */
+  gboolean masks_with_sums; /* sums of RELU_BWD cost it less than reading the gradient once more */
   int n_threads;
   const RnKernel *const *kernels; /* NULL-ended, sorted by priority, largest first */
   gsize workspace_limit;          /* most scratch bytes of one op; 0: no limit */

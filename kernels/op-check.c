@@ -206,7 +206,8 @@ check_conv_bwd_weights (const RnOpCall *call)
       || (RN_HAS_OUT (call, RN_CONV_BW_DIFF_WEIGHTS)
           && !rn_desc_equal (&call->out[RN_CONV_BW_DIFF_WEIGHTS], &weights)))
     return "weights are not [OC, IC / groups, KH, KW]";
-  return check_vectors (call, fold, folded_out | BIT (RN_CONV_BW_DIFF_BIAS), diff_dst->dims[1]);
+  return check_vectors (call, fold | BIT (RN_CONV_BW_SUMS), folded_out | BIT (RN_CONV_BW_DIFF_BIAS),
+                        diff_dst->dims[1]);
 }
 
 static Check
@@ -251,6 +252,19 @@ check_elementwise (const RnOpCall *call)
     if (RN_HAS_IN (call, i) && !rn_desc_equal (&call->in[i], &call->out[0]))
       return "inputs and output differ in shape, layout or dtype";
   return rn_dtype_is_float (call->out[0].dtype) ? NULL : "tensors must be F32, F16 or BF16";
+}
+
+static Check
+check_relu_bwd (const RnOpCall *call)
+{
+  const RnTensorDesc *dst = &call->out[RN_RELU_BWD_DST];
+
+  TRY (check_elementwise (call));
+  if (!RN_HAS_OUT (call, RN_RELU_BWD_SUMS))
+    return NULL;
+  if (dst->rank != 4)
+    return "only maps of rank 4 have channels to add up";
+  return check_vectors (call, 0, BIT (RN_RELU_BWD_SUMS), dst->dims[1]);
 }
 
 static Check
@@ -565,7 +579,7 @@ static Check (*const checks[]) (const RnOpCall *) = {
   [RN_OP_BATCH_NORM_FWD] = check_norm_fwd,
   [RN_OP_BATCH_NORM_BWD] = check_norm_bwd,
   [RN_OP_RELU_FWD] = check_elementwise,
-  [RN_OP_RELU_BWD] = check_elementwise,
+  [RN_OP_RELU_BWD] = check_relu_bwd,
   [RN_OP_ADD] = check_elementwise,
   [RN_OP_MAX_POOL_FWD] = check_max_pool_fwd,
   [RN_OP_MAX_POOL_BWD] = check_max_pool_bwd,

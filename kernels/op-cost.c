@@ -106,5 +106,7 @@ rn_op_describe (const RnOpCall *call)
                   || (call->op == RN_OP_ADD && call->args.add.relu);
   if (relu)
     g_string_append (text, " +relu");
+  if (call->op == RN_OP_RELU_BWD && RN_HAS_OUT (call, RN_RELU_BWD_SUMS))
+    g_string_append (text, " +sums");
   return g_string_free (text, FALSE);
 }

@@ -43,10 +43,10 @@ static const OpSlots slots[] = {
     .optional_in = BIT (RN_CONV_BD_GAMMA) | BIT (RN_CONV_BD_VAR),
   },
   [RN_OP_CONV2D_BWD_WEIGHTS] = {
-    .in = { "src", "diff_dst", "weights", "gamma", "mean", "var" },
+    .in = { "src", "diff_dst", "weights", "gamma", "mean", "var", "sums" },
     .out = { "diff_weights", "diff_bias", "diff_gamma", "diff_beta" },
-    .optional_in
-    = BIT (RN_CONV_BW_WEIGHTS) | BIT (RN_CONV_BW_GAMMA) | BIT (RN_CONV_BW_MEAN) | BIT (RN_CONV_BW_VAR),
+    .optional_in = BIT (RN_CONV_BW_WEIGHTS) | BIT (RN_CONV_BW_GAMMA) | BIT (RN_CONV_BW_MEAN)
+                   | BIT (RN_CONV_BW_VAR) | BIT (RN_CONV_BW_SUMS),
     .optional_out = BIT (RN_CONV_BWD_WEIGHTS_OUT_COUNT) - 1,
     .update = BIT (RN_CONV_BWD_WEIGHTS_OUT_COUNT) - 1,
   },
@@ -69,9 +69,10 @@ static const OpSlots slots[] = {
   [RN_OP_RELU_FWD] = { .in = { "src" }, .out = { "dst" }, .alias = { BIT (0) } },
   [RN_OP_RELU_BWD] = {
     .in = { "y", "a", "b" },
-    .out = { "dst" },
+    .out = { "dst", "sums" },
     .optional_in = BIT (RN_RELU_BWD_B),
-    .alias = { BIT (RN_RELU_BWD_A) | BIT (RN_RELU_BWD_B) },
+    .optional_out = BIT (RN_RELU_BWD_SUMS),
+    .alias = { [RN_RELU_BWD_DST] = BIT (RN_RELU_BWD_A) | BIT (RN_RELU_BWD_B) },
   },
   [RN_OP_ADD] = {
     .in = { "a", "b" },

@@ -67,7 +67,7 @@ enum
  * dw' = wgrad (src, diff_dst). Plain: diff_weights += dw', diff_bias += sum diff_dst.
  * Folded (WEIGHTS, GAMMA, MEAN, VAR present): diff_weights += a * dw', diff_beta += sum diff_dst,
  * diff_gamma += (<weights, dw'> - mean * sum diff_dst) / sqrt (var + eps), per output channel. Every output
- * is acc and optional.
+ * is acc and optional. SUMS F32 [OC] (optional) is sum diff_dst, where somebody has it already.
  */
 enum
 {
@@ -77,6 +77,7 @@ enum
   RN_CONV_BW_GAMMA,
   RN_CONV_BW_MEAN,
   RN_CONV_BW_VAR,
+  RN_CONV_BW_SUMS,
   RN_CONV_BWD_WEIGHTS_IN_COUNT
 };
 enum
@@ -135,13 +136,22 @@ enum
   RN_NORM_BWD_OUT_COUNT
 };
 
-/* out = (a + b?) where y > 0, else 0; y is the ReLU's output. out may alias a or b. */
+/*
+ * dst = (a + b?) where y > 0, else 0; y is the ReLU's output. dst may alias a or b.
+ * SUMS F32 [C] (optional, for maps): dst, as it is stored, added up over each channel; overwritten.
+ */
 enum
 {
   RN_RELU_BWD_Y,
   RN_RELU_BWD_A,
   RN_RELU_BWD_B,
   RN_RELU_BWD_IN_COUNT
+};
+enum
+{
+  RN_RELU_BWD_DST,
+  RN_RELU_BWD_SUMS,
+  RN_RELU_BWD_OUT_COUNT
 };
 
 /* out = relu? (a + b). out may alias a or b. */

@@ -28,6 +28,14 @@ norm_bytes (const RnTensorDesc *map, gboolean reduces)
               rn_cuda_norm_workspace (map->dims[0], map->dims[1], cells, TRUE, reduces));
 }
 
+static gsize
+channel_sums_bytes (const RnTensorDesc *map)
+{
+  const int64_t cells = map->dims[2] * map->dims[3];
+  return MAX (rn_cuda_channel_sums_workspace (map->dims[0], map->dims[1], cells, FALSE),
+              rn_cuda_channel_sums_workspace (map->dims[0], map->dims[1], cells, TRUE));
+}
+
 /* What the engine may take, and what stands beside it, in the layout that needs more. */
 static gsize
 conv_bytes (const RnDevice *device, const RnOpCall *call)
@@ -65,6 +73,10 @@ describe (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const ch
           &call->in[RN_NORM_BWD_SRC],
           rn_cuda_norm_bwd_reduces (call->args.norm.training, RN_HAS_OUT (call, RN_NORM_BWD_DIFF_GAMMA),
                                     RN_HAS_OUT (call, RN_NORM_BWD_DIFF_BETA)));
+      break;
+    case RN_OP_RELU_BWD:
+      if (RN_HAS_OUT (call, RN_RELU_BWD_SUMS))
+        prepared->workspace_bytes = channel_sums_bytes (&call->out[RN_RELU_BWD_DST]);
       break;
     case RN_OP_FOCAL_LOSS:
       prepared->workspace_bytes = rn_cuda_focal_workspace (elements);
@@ -113,6 +125,7 @@ rn_device_new_plan_cuda (void)
     kernels[i] = &plan_kernels[i];
   device->vtbl = &plan_vtbl;
   device->cblk = 1;
+  device->masks_with_sums = TRUE;
   device->n_threads = 1;
   device->kernels = kernels;
   device->description =

@@ -373,6 +373,7 @@ rn_job_pass_options (const RnJob *job)
     .must_fold = memory->fold_frozen_bn == RN_FOLD_TRUE,
     .inplace = memory->inplace,
     .cblk = job->device->cblk,
+    .mask_sums = job->device->masks_with_sums,
     .amp = rn_job_amp_options (job),
     .recompute = { .backbone = model->backbone,
                    .head = model->head,

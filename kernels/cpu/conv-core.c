@@ -206,7 +206,8 @@ void
 rn_conv_core_add_gradients (const RnConvCore *core, const RnOpCall *call, const void *const *in,
                             void *const *out, void *workspace)
 {
-  const float *packed = place (workspace, core->weights_at), *sum = place (workspace, core->bias_at);
+  const float *packed = place (workspace, core->weights_at);
+  const float *sum = in[RN_CONV_BW_SUMS] != NULL ? in[RN_CONV_BW_SUMS] : place (workspace, core->bias_at);
   const float *mean = in[RN_CONV_BW_MEAN], *var = in[RN_CONV_BW_VAR];
   float *diff_bias = out[RN_CONV_BW_DIFF_BIAS], *diff_gamma = out[RN_CONV_BW_DIFF_GAMMA],
         *diff_beta = out[RN_CONV_BW_DIFF_BETA];

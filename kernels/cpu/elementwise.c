@@ -89,6 +89,16 @@ mask_halves (const guint16 *y, const guint16 *a, int64_t n, guint16 infinity, gu
     }
 }
 
+/* Convolutions here add up the gradient while they have it at hand. */
+static RnStatus
+relu_bwd_prepare (RnDevice *device, const RnOpCall *call, RnPrepared *prepared, const char **reason)
+{
+  if (!RN_HAS_OUT (call, RN_RELU_BWD_SUMS))
+    return RN_STATUS_OK;
+  *reason = "adds up no channels";
+  return RN_STATUS_UNSUPPORTED;
+}
+
 static RnStatus
 relu_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
           void *const *out, void *workspace)
@@ -159,5 +169,9 @@ add (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *co
   }
 
 const RnKernel rn_cpu_relu_fwd = ROW (RELU_FWD, relu_fwd);
-const RnKernel rn_cpu_relu_bwd = ROW (RELU_BWD, relu_bwd);
+const RnKernel rn_cpu_relu_bwd = { .op = RN_OP_RELU_BWD,
+                                   .name = "cpu:relu_bwd:openmp",
+                                   .priority = RN_PRIORITY_OPENMP,
+                                   .prepare = relu_bwd_prepare,
+                                   .run = relu_bwd };
 const RnKernel rn_cpu_add = ROW (ADD, add);

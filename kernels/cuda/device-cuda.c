@@ -501,6 +501,7 @@ rn_cuda_device_new (const RnCudaOptions *options, GError **error)
 
   device->vtbl = &cuda_vtbl;
   device->cblk = choose_layout (options);
+  device->masks_with_sums = TRUE;
   device->n_threads = 1;
   device->kernels = rn_cuda_kernels ();
   cuda->options = *options;

@@ -10,7 +10,8 @@
  *   - __syncthreads () and its _or, _and and _count, at the same line for all threads of a block, none of
  *     which has ended; __syncwarp (), shuffles and votes with a mask, outside branches that cut a warp;
  *   - integer atomics (a sum of floats by atomics has no fixed order);
- *   - functions of single and double precision, conversions of cuda_fp16.h and cuda_bf16.h.
+ *   - functions of single and double precision, conversions of cuda_fp16.h and cuda_bf16.h;
+ *   - __stwb of a uint4: a plain store, of 16 bytes at once.
  * No textures, __constant__, cooperative groups, inline PTX, __activemask, fast math, CUB or Thrust.
  *
  * nvcc contracts a * b + c to one rounding. Where bits must equal the CPU's, write

@@ -10,7 +10,7 @@
 G_BEGIN_DECLS
 
 /* Counts changes of this table, of RnDevice, RnKernel, RnOpCall or anything that they hold. */
-#define RN_CUDA_MODULE_NUMBER 3
+#define RN_CUDA_MODULE_NUMBER 4
 /* The symbol: const RnCudaModule *rn_cuda_module (void). */
 #define RN_CUDA_MODULE_SYMBOL "rn_cuda_module"
 

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/conv-workspace.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch-elementwise.h"
 #include "kernels/cuda/launch-move.h"
 #include "kernels/cuda/launch-sums.h"
 #include "kernels/cuda/launch-weights.h"
@@ -335,22 +336,29 @@ conv2d_bwd_data (RnDevice *device, const RnOpCall *call, gconstpointer state, co
   return execute (device, call, conv, in, out, workspace);
 }
 
-/* The sum of the gradient over each channel, and what it is added to. */
+/* *@sums: the sum of the gradient over each channel, if it is needed; and what that is added to. */
 static RnStatus
 sum_channels (RnDevice *device, const RnOpCall *call, const Conv *conv, const void *diff_dst,
-              void *const *out, void *workspace)
+              void *const *out, void *workspace, const float **sums)
 {
   float *diff =
       RN_HAS_OUT (call, RN_CONV_BW_DIFF_BIAS) ? out[RN_CONV_BW_DIFF_BIAS] : out[RN_CONV_BW_DIFF_BETA];
   const RnCudaConvWorkspace *w = &conv->workspace;
   const RnDType type = w->diff_dst.stored.bytes > 0 ? w->type : call->in[RN_CONV_BW_DIFF_DST].dtype;
 
-  if (!rn_cuda_conv_has_sums (call))
+  if (!rn_cuda_conv_needs_sums (call))
     return RN_STATUS_OK;
+  if (*sums != NULL)
+    return diff == NULL ? RN_STATUS_OK
+                        : rn_cuda_check (device,
+                                         rn_cuda_launch_add (RN_F32, conv->dst.c, diff, *sums, FALSE, diff,
+                                                             rn_cuda_stream (device)),
+                                         "sums of a convolution's gradient");
+  float *own = at (workspace, w->sums);
+  *sums = own;
   return rn_cuda_check (device,
-                        rn_cuda_launch_channel_sums (&conv->dst, type, diff_dst, at (workspace, w->sums),
-                                                     diff, at (workspace, w->partials),
-                                                     rn_cuda_stream (device)),
+                        rn_cuda_launch_channel_sums (&conv->dst, type, diff_dst, own, diff,
+                                                     at (workspace, w->partials), rn_cuda_stream (device)),
                         "sums of a convolution's gradient");
 }
 
@@ -366,10 +374,11 @@ conv2d_bwd_weights (RnDevice *device, const RnOpCall *call, gconstpointer state,
                             .eps = call->args.conv.eps };
   const RnCudaFilter filter = filter_of (call, conv, w->type);
   const void *diff_dst = in[RN_CONV_BW_DIFF_DST], *src = in[RN_CONV_BW_SRC];
+  const float *sums = in[RN_CONV_BW_SUMS];
 
   RN_TRY (cast_factor (device, call, conv, &conv->dst, call->in[RN_CONV_BW_DIFF_DST].dtype, &w->diff_dst,
                        workspace, &diff_dst));
-  RN_TRY (sum_channels (device, call, conv, diff_dst, out, workspace));
+  RN_TRY (sum_channels (device, call, conv, diff_dst, out, workspace, &sums));
   if (conv->plan == NULL)
     return RN_STATUS_OK;
   RN_TRY (
@@ -377,7 +386,7 @@ conv2d_bwd_weights (RnDevice *device, const RnOpCall *call, gconstpointer state,
   RN_TRY (execute (device, call, conv, in, out, workspace));
   return rn_cuda_check (device,
                         rn_cuda_launch_weights_bwd (&filter, at (workspace, w->diff_weights),
-                                                    in[RN_CONV_BW_WEIGHTS], &fold, at (workspace, w->sums),
+                                                    in[RN_CONV_BW_WEIGHTS], &fold, sums,
                                                     out[RN_CONV_BW_DIFF_WEIGHTS], out[RN_CONV_BW_DIFF_GAMMA],
                                                     rn_cuda_stream (device)),
                         "gradient of a convolution's weights");

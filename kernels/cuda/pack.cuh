@@ -6,6 +6,7 @@
 #define KERNELS_CUDA_PACK_CUH
 
 #include "kernels/cuda/kernel.cuh"
+#include <string.h>
 
 /* Threads of a block. */
 #define RN_BLOCK 256
@@ -27,14 +28,46 @@ template <typename T, int V> struct alignas (V * sizeof (T) < 16 ? V * sizeof (T
 
 /* @p is aligned to the pack, or to 16 bytes where that is larger. */
 template <int V, typename T>
-__device__ inline void
-rn_read (const T *p, float (&values)[V])
+__device__ inline RnElements<T, V>
+rn_read_pack (const T *p)
 {
   RN_CHECK_ALIGNED (p, (int) alignof (RnElements<T, V>));
-  const RnElements<T, V> pack = *reinterpret_cast<const RnElements<T, V> *> (p);
+  return *reinterpret_cast<const RnElements<T, V> *> (p);
+}
+
+template <int V, typename T>
+__device__ inline void
+rn_unpack (const RnElements<T, V> &pack, float (&values)[V])
+{
 #pragma unroll
   for (int k = 0; k < V; k++)
     values[k] = rn_to_float (pack.values[k]);
+}
+
+template <int V, typename T>
+__device__ inline void
+rn_read (const T *p, float (&values)[V])
+{
+  rn_unpack (rn_read_pack<V> (p), values);
+}
+
+/*
+ * To global memory, and at once if it is 16 bytes: nvcc takes a plain store apart where the elements are
+ * needed by themselves as well.
+ */
+template <int V, typename T>
+__device__ inline void
+rn_write_pack (T *p, const RnElements<T, V> &pack)
+{
+  RN_CHECK_ALIGNED (p, (int) alignof (RnElements<T, V>));
+  if constexpr (sizeof pack == sizeof (uint4))
+    {
+      uint4 words;
+      memcpy (&words, &pack, sizeof words);
+      __stwb (reinterpret_cast<uint4 *> (p), words);
+    }
+  else
+    *reinterpret_cast<RnElements<T, V> *> (p) = pack;
 }
 
 /* Rounds to nearest even. */

@@ -215,6 +215,7 @@ conv2d_bwd_weights (RnDevice *device, const RnOpCall *call, gconstpointer state,
   const void *src = in[RN_CONV_BW_SRC], *diff_dst = in[RN_CONV_BW_DIFF_DST];
   const float *weights = in[RN_CONV_BW_WEIGHTS];
   const float *gamma = in[RN_CONV_BW_GAMMA], *mean = in[RN_CONV_BW_MEAN], *var = in[RN_CONV_BW_VAR];
+  const float *sums = in[RN_CONV_BW_SUMS];
   float *diff_weights = out[RN_CONV_BW_DIFF_WEIGHTS], *diff_bias = out[RN_CONV_BW_DIFF_BIAS];
   float *diff_gamma = out[RN_CONV_BW_DIFF_GAMMA], *diff_beta = out[RN_CONV_BW_DIFF_BETA];
 
@@ -234,7 +235,7 @@ conv2d_bwd_weights (RnDevice *device, const RnOpCall *call, gconstpointer state,
               if (diff_weights != NULL)
                 diff_weights[at] += (float) (a * dw);
             }
-      double sum = sum_of_channel (&c, diff_dst, o);
+      double sum = sums != NULL ? sums[o] : sum_of_channel (&c, diff_dst, o);
       if (diff_bias != NULL)
         diff_bias[o] += (float) sum;
       if (diff_beta != NULL)

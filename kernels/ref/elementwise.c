@@ -21,6 +21,21 @@ relu_fwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const voi
   return RN_STATUS_OK;
 }
 
+/* Of what is stored, in double. */
+static void
+add_up_channels (const RnTensorDesc *d, const void *data, float *sums)
+{
+  for (int64_t c = 0; c < d->dims[1]; c++)
+    {
+      double sum = 0;
+      for (int64_t n = 0; n < d->dims[0]; n++)
+        for (int64_t y = 0; y < d->dims[2]; y++)
+          for (int64_t x = 0; x < d->dims[3]; x++)
+            sum += rn_float_get (d->dtype, data, rn_desc_index (d, n, c, y, x));
+      sums[c] = (float) sum;
+    }
+}
+
 static RnStatus
 relu_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const void *const *in,
           void *const *out, void *workspace)
@@ -33,6 +48,8 @@ relu_bwd (RnDevice *device, const RnOpCall *call, gconstpointer state, const voi
       float diff = rn_float_get (t, in[RN_RELU_BWD_A], i) + (b != NULL ? rn_float_get (t, b, i) : 0);
       rn_float_set (t, out[0], i, rn_float_get (t, in[RN_RELU_BWD_Y], i) > 0 ? diff : 0);
     }
+  if (out[RN_RELU_BWD_SUMS] != NULL)
+    add_up_channels (&call->out[0], out[0], out[RN_RELU_BWD_SUMS]);
   return RN_STATUS_OK;
 }
 

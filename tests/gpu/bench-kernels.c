@@ -57,6 +57,9 @@ add_maps (GArray *calls, RnDType t, gboolean nhwc)
   call = call_new (RN_OP_RELU_BWD, 7, 1);
   call.in[0] = call.in[1] = call.in[2] = call.out[0] = d;
   g_array_append_val (calls, call);
+  call.out_present = 3;
+  call.out[RN_RELU_BWD_SUMS] = rn_desc_vector (RN_F32, CHANNELS);
+  g_array_append_val (calls, call);
   call = call_new (RN_OP_ADD, 3, 1);
   call.in[0] = call.in[1] = call.out[0] = d;
   g_array_append_val (calls, call);

@@ -124,6 +124,47 @@ test_half (gconstpointer user_data)
       check_strategy ((RnStrategyId) id, dtype);
 }
 
+/* ---- sums of masked gradients ---- */
+
+static void
+count_masks (const Run *run, int *n_masks, int *n_sums)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *dir = g_dir_make_tmp ("rn-gpu-XXXXXX", &error);
+  g_autoptr (RnTraining) training = open_run (run, dir);
+  const RnJob *job = training->job;
+  const RnPlan *plan = rn_programs_get_plan (job->programs, g_array_index (job->shapes, RnShape, 0), &error);
+
+  g_assert_no_error (error);
+  *n_masks = *n_sums = 0;
+  for (guint i = 0; i < plan->graph->ops->len; i++)
+    {
+      const RnGraphOp *op = rn_graph_op (plan->graph, (int) i);
+      *n_masks += op->op == RN_OP_RELU_BWD;
+      *n_sums += op->op == RN_OP_RELU_BWD && op->out[RN_RELU_BWD_SUMS] != RN_NO_VALUE;
+    }
+  remove_tree (dir);
+}
+
+/* The device takes them where the gradient is written, in either precision; the CPU with the weights. */
+static void
+test_mask_sums (void)
+{
+  static const RnDType types[] = { RN_F32, RN_F16 };
+
+  for (gsize t = 0; t < G_N_ELEMENTS (types); t++)
+    {
+      Run run = { .sim = t4, .strategy = -1, .dtype = types[t], .n_iters = 1 };
+      int n_masks, n_sums;
+      count_masks (&run, &n_masks, &n_sums);
+      g_assert_cmpint (n_sums, >, 0);
+      run.on_cpu = TRUE;
+      count_masks (&run, &n_masks, &n_sums);
+      g_assert_cmpint (n_masks, >, 0);
+      g_assert_cmpint (n_sums, ==, 0);
+    }
+}
+
 /* ---- memory ---- */
 
 /* What is planned is taken, nothing else, and nothing later. */
@@ -302,6 +343,7 @@ main (int argc, char **argv)
   g_test_add_func ("/training/fp32", test_fp32);
   g_test_add_func ("/training/schedules", test_schedules);
   g_test_add_func ("/training/choices", test_choices);
+  g_test_add_func ("/training/mask-sums", test_mask_sums);
   for (int id = 0; id < RN_STRATEGY_COUNT; id++)
     {
       g_autofree char *path =

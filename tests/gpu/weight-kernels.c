@@ -7,6 +7,7 @@
 #include "tests/gpu/weight-kernels.h"
 
 #include "kernels/cuda/device-cuda.h"
+#include "kernels/cuda/launch-elementwise.h"
 #include "kernels/cuda/launch-sums.h"
 #include "kernels/cuda/launch-weights.h"
 #include "kernels/cuda/workspace.h"
@@ -327,6 +328,72 @@ test_sums (gconstpointer data)
           }
 }
 
+/* With a ReLU's mask: the map and the sums that two kernels give, bit by bit, also in the place of an
+ * operand.
+ */
+static void
+check_masked_sums (RnDevice *device, const RnCudaMap *map, RnDType t, gsize shift, gboolean has_b)
+{
+  const RnTensorDesc d = rn_desc_nchw (t, map->n, map->c, map->h, map->w, map->nhwc ? map->c : 1);
+  const gint64 n = rn_desc_elements (&d);
+  const gsize bytes = rn_desc_bytes (&d) + shift, c_bytes = (gsize) map->c * sizeof (float);
+  const gsize workspace_bytes =
+      rn_cuda_channel_sums_workspace (map->n, map->c, (int64_t) map->h * map->w, map->nhwc);
+  g_autofree guint8 *host = g_malloc0 (bytes), *map_got = g_malloc (bytes), *map_want = g_malloc (bytes);
+  g_autofree float *got = g_new0 (float, map->c), *want = g_new0 (float, map->c);
+  guint8 *there[3]; /* y, a, b */
+
+  for (guint k = 0; k < G_N_ELEMENTS (there); k++)
+    {
+      for (gint64 i = 0; i < n; i++)
+        rn_float_set (t, host + shift, i, value_at (3, (int) k, i));
+      there[k] = upload (device, host, bytes);
+    }
+  guint8 *dst = upload (device, host, bytes);
+  void *workspace;
+  expect_ok (device, device->vtbl->alloc (device, workspace_bytes, &workspace));
+  float *sums = upload (device, got, c_bytes), *other_sums = upload (device, want, c_bytes);
+  const void *y = there[0] + shift, *b = has_b ? there[2] + shift : NULL;
+  cudaStream_t stream = rn_cuda_stream (device);
+  expect_ok (device, rn_cuda_check (
+                         device, rn_cuda_launch_relu_bwd (t, n, y, there[1] + shift, b, dst + shift, stream),
+                         "relu_bwd"));
+  expect_ok (device, rn_cuda_check (device,
+                                    rn_cuda_launch_channel_sums (map, t, dst + shift, other_sums, NULL,
+                                                                 workspace, stream),
+                                    "channel_sums"));
+  void *in_place = has_b ? there[2] : there[1];
+  expect_ok (device, rn_cuda_check (device,
+                                    rn_cuda_launch_relu_bwd_sums (map, t, y, there[1] + shift, b,
+                                                                  (guint8 *) in_place + shift, sums,
+                                                                  workspace, stream),
+                                    "relu_bwd_sums"));
+  expect_ok (device, device->vtbl->copy_out (device, map_got, in_place, bytes));
+  download (device, dst, map_want, bytes);
+  download (device, sums, got, c_bytes);
+  download (device, other_sums, want, c_bytes);
+  g_assert_true (memcmp (map_got + shift, map_want + shift, bytes - shift) == 0);
+  g_assert_true (memcmp (got, want, c_bytes) == 0);
+  for (guint k = 0; k < G_N_ELEMENTS (there); k++)
+    device->vtbl->free (device, there[k], bytes);
+  device->vtbl->free (device, workspace, workspace_bytes);
+}
+
+static void
+test_masked_sums (gconstpointer data)
+{
+  g_autoptr (RnDevice) device = new_device (GPOINTER_TO_INT (data));
+
+  for (guint m = 0; m < G_N_ELEMENTS (maps); m++)
+    for (guint t = 0; t < G_N_ELEMENTS (types); t++)
+      for (int nhwc = 0; nhwc < 2; nhwc++)
+        for (gsize shift = 0; shift <= sizeof (float); shift += sizeof (float))
+          {
+            const RnCudaMap map = { maps[m][0], maps[m][1], maps[m][2], maps[m][3], nhwc && maps[m][1] > 1 };
+            check_masked_sums (device, &map, types[t], shift, nhwc ^ (m % 2));
+          }
+}
+
 /* More channels than a grid has blocks. */
 static void
 test_many_sums (void)
@@ -343,5 +410,7 @@ add_weight_tests (void)
   g_test_add_func ("/gpu/weights/rounds", test_many_weights);
   g_test_add_data_func ("/gpu/sums/ascending", GINT_TO_POINTER (FALSE), test_sums);
   g_test_add_data_func ("/gpu/sums/descending", GINT_TO_POINTER (TRUE), test_sums);
+  g_test_add_data_func ("/gpu/sums/masked/ascending", GINT_TO_POINTER (FALSE), test_masked_sums);
+  g_test_add_data_func ("/gpu/sums/masked/descending", GINT_TO_POINTER (TRUE), test_masked_sums);
   g_test_add_func ("/gpu/sums/rounds", test_many_sums);
 }

@@ -19,6 +19,7 @@ typedef struct
   NetOptions net_options;
   gboolean fold;
   int64_t cblk;
+  gboolean mask_sums;
 } Case;
 
 typedef struct
@@ -100,7 +101,7 @@ static void
 step_init (Step *step, const Case *c)
 {
   g_autoptr (GError) error = NULL;
-  const RnPassOptions options = { .fold_frozen_bn = c->fold, .cblk = c->cblk };
+  const RnPassOptions options = { .fold_frozen_bn = c->fold, .cblk = c->cblk, .mask_sums = c->mask_sums };
   step->device = rn_device_new_ref ();
   step->params = rn_param_set_new ();
   step->graph = rn_graph_new (RN_MODE_TRAIN, step->params);
@@ -333,6 +334,17 @@ test_layout (void)
            &(Case){ .net = net_pyramid, .fold = TRUE, .cblk = 8 }, 1e-5);
 }
 
+/* Sums that a mask gives are rounded to fp32 before a mean is taken off them: a few of its steps in gamma's
+ * gradient, and nothing elsewhere. */
+static void
+test_mask_sums (void)
+{
+  compare (&(Case){ .net = net_residual, .fold = TRUE, .cblk = 1 },
+           &(Case){ .net = net_residual, .fold = TRUE, .cblk = 1, .mask_sums = TRUE }, 1e-6);
+  compare (&(Case){ .net = net_pyramid, .fold = TRUE, .cblk = 1 },
+           &(Case){ .net = net_pyramid, .fold = TRUE, .cblk = 1, .mask_sums = TRUE }, 0);
+}
+
 /* Gradients are added to what is there: two runs without clearing give twice the gradient, exactly. */
 static void
 test_accumulation (void)
@@ -354,11 +366,12 @@ test_accumulation (void)
 }
 
 static const Case cases[] = {
-  { "residual/eval-bn", net_residual, { .bn_training = FALSE }, FALSE, 1 },
-  { "residual/training-bn", net_residual, { .bn_training = TRUE }, TRUE, 1 },
-  { "residual/frozen", net_residual, { .frozen_stem = TRUE }, TRUE, 1 },
-  { "pyramid", net_pyramid, { .bn_training = FALSE }, TRUE, 1 },
-  { "pyramid/training-bn-frozen", net_pyramid, { .bn_training = TRUE, .frozen_stem = TRUE }, TRUE, 8 },
+  { "residual/eval-bn", net_residual, { .bn_training = FALSE }, FALSE, 1, FALSE },
+  { "residual/training-bn", net_residual, { .bn_training = TRUE }, TRUE, 1, FALSE },
+  { "residual/frozen", net_residual, { .frozen_stem = TRUE }, TRUE, 1, FALSE },
+  { "residual/mask-sums", net_residual, { .bn_training = FALSE }, TRUE, 1, TRUE },
+  { "pyramid", net_pyramid, { .bn_training = FALSE }, TRUE, 1, FALSE },
+  { "pyramid/training-bn-frozen", net_pyramid, { .bn_training = TRUE, .frozen_stem = TRUE }, TRUE, 8, FALSE },
 };
 
 int
@@ -372,6 +385,7 @@ main (int argc, char **argv)
     }
   g_test_add_func ("/graph/gradient/fold", test_fold);
   g_test_add_func ("/graph/gradient/layout", test_layout);
+  g_test_add_func ("/graph/gradient/mask-sums", test_mask_sums);
   g_test_add_func ("/graph/gradient/accumulation", test_accumulation);
   return g_test_run ();
 }

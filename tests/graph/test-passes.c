@@ -314,6 +314,120 @@ test_crossing_groups (void)
   g_assert_nonnull (strstr (error->message, "another group"));
 }
 
+/* ---- sums of masked gradients ---- */
+
+static Fixture
+step_with_sums (Net net, NetOptions options, gboolean fold)
+{
+  g_autoptr (GError) error = NULL;
+  const RnPassOptions passes = { .fold_frozen_bn = fold, .cblk = 1, .mask_sums = TRUE };
+  Fixture f = forward (RN_MODE_TRAIN, net, options);
+  rn_passes_run (f.graph, &passes, NULL, NULL, &error);
+  g_assert_no_error (error);
+  return f;
+}
+
+/* The masks that give sums. */
+static int
+count_sums (const Fixture *f)
+{
+  int n = 0;
+  for (int i = 0; i < (int) f->graph->ops->len; i++)
+    {
+      const RnGraphOp *op = rn_graph_op (f->graph, i);
+      n += op->op == RN_OP_RELU_BWD && op->out[RN_RELU_BWD_SUMS] != RN_NO_VALUE;
+    }
+  return n;
+}
+
+/* What op @i takes as sums is what the mask in front of it gives, if there is a mask, and else nothing.
+ * Returns whether there is one. */
+static gboolean
+check_sums_of (const Fixture *f, const int *writers, int i)
+{
+  const RnGraphOp *op = rn_graph_op (f->graph, i);
+  const RnGraphOp *writer = rn_graph_op (f->graph, writers[op->in[RN_CONV_BW_DIFF_DST]]);
+  gboolean is_masked = writer->op == RN_OP_RELU_BWD;
+  g_assert_cmpint (op->in[RN_CONV_BW_SUMS], ==, is_masked ? writer->out[RN_RELU_BWD_SUMS] : RN_NO_VALUE);
+  if (is_masked)
+    g_assert_cmpint (op->in[RN_CONV_BW_SUMS], !=, RN_NO_VALUE);
+  return is_masked;
+}
+
+static void
+check_sums (const Fixture *f, int n_masked, int n_others)
+{
+  g_autofree int *writers = rn_graph_find_writers (f->graph);
+  int n[2] = { 0 };
+  for (int i = 0; i < (int) f->graph->ops->len; i++)
+    if (rn_graph_op (f->graph, i)->op == RN_OP_CONV2D_BWD_WEIGHTS)
+      n[check_sums_of (f, writers, i)]++;
+  g_assert_cmpint (n[TRUE], ==, n_masked);
+  g_assert_cmpint (n[FALSE], ==, n_others);
+}
+
+/* Every convolution but the head has a mask behind it; two of them share one, as a block and its shortcut do.
+ */
+static void
+test_mask_sums (void)
+{
+  g_auto (Fixture) f = step_with_sums (net_residual, (NetOptions){ 0 }, TRUE);
+  check_sums (&f, 6, 1);
+  g_assert_cmpint (count_sums (&f), ==, 5);
+  const RnGraphOp *last = rn_graph_op (f.graph, find_op (&f, RN_OP_CONV2D_BWD_WEIGHTS, "layer1.1.conv2"));
+  const RnGraphOp *down = rn_graph_op (f.graph, find_op (&f, RN_OP_CONV2D_BWD_WEIGHTS, "layer1.1.conv_down"));
+  g_assert_cmpint (last->in[RN_CONV_BW_SUMS], ==, down->in[RN_CONV_BW_SUMS]);
+}
+
+/* In a neck gradients are sums of several, and in a head those of a loss. */
+static void
+test_mask_sums_of_pyramid (void)
+{
+  g_auto (Fixture) f = step_with_sums (net_pyramid, (NetOptions){ 0 }, TRUE);
+  g_autofree int *writers = rn_graph_find_writers (f.graph);
+  int n[2] = { 0 };
+  for (int i = 0; i < (int) f.graph->ops->len; i++)
+    if (rn_graph_op (f.graph, i)->op == RN_OP_CONV2D_BWD_WEIGHTS)
+      n[check_sums_of (&f, writers, i)]++;
+  g_assert_cmpint (n[TRUE], >, 0);
+  g_assert_cmpint (n[FALSE], >, 0);
+}
+
+/* Nobody asks for them: a batch norm lies between mask and convolution; or it is folded, and is not trained.
+ */
+static void
+test_no_mask_sums (void)
+{
+  g_auto (Fixture) unfolded = step_with_sums (net_residual, (NetOptions){ 0 }, FALSE);
+  g_assert_cmpint (count_sums (&unfolded), ==, 0);
+  check_sums (&unfolded, 0, 7);
+
+  g_autoptr (GError) error = NULL;
+  g_auto (Fixture) f = forward (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 });
+  for (int i = 0; i < rn_param_set_size (f.params); i++)
+    if (rn_param_set_get (f.params, i)->is_norm)
+      rn_param_set_edit (f.params, i)->trainable = FALSE;
+  rn_passes_run (f.graph, &(RnPassOptions){ .fold_frozen_bn = TRUE, .cblk = 1, .mask_sums = TRUE }, NULL,
+                 NULL, &error);
+  g_assert_no_error (error);
+  g_assert_cmpint (count (&f, RN_OP_RELU_BWD), ==, 5);
+  g_assert_cmpint (count_sums (&f), ==, 0);
+}
+
+/* A convolution that rounds a gradient before it reads it adds up what is rounded. */
+static void
+test_mask_sums_of_rounded (void)
+{
+  g_auto (Fixture) f = step (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 }, TRUE);
+  int rounding = find_op (&f, RN_OP_CONV2D_BWD_WEIGHTS, "layer1.0.conv1");
+  rn_graph_op (f.graph, rounding)->args.conv.compute = RN_F16;
+  rn_pass_mask_sums (f.graph);
+  g_autofree char *fault = rn_graph_check (f.graph);
+  g_assert_null (fault);
+  g_assert_cmpint (rn_graph_op (f.graph, rounding)->in[RN_CONV_BW_SUMS], ==, RN_NO_VALUE);
+  g_assert_cmpint (count_sums (&f), ==, 4);
+}
+
 /* ---- all together ---- */
 
 static void
@@ -540,6 +654,10 @@ main (int argc, char **argv)
   g_test_add_func ("/graph/passes/upsample-gradient", test_upsample_gradient);
   g_test_add_func ("/graph/passes/gradient-values", test_gradient_values);
   g_test_add_func ("/graph/passes/crossing-groups", test_crossing_groups);
+  g_test_add_func ("/graph/passes/mask-sums", test_mask_sums);
+  g_test_add_func ("/graph/passes/mask-sums-of-pyramid", test_mask_sums_of_pyramid);
+  g_test_add_func ("/graph/passes/no-mask-sums", test_no_mask_sums);
+  g_test_add_func ("/graph/passes/mask-sums-of-rounded", test_mask_sums_of_rounded);
   g_test_add_func ("/graph/passes/layout", test_layout);
   g_test_add_func ("/graph/passes/trace", test_trace);
   g_test_add_func ("/passes/normalize", test_normalize);

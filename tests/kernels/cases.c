@@ -139,10 +139,10 @@ add_conv_bwd_weights (GArray *cases, const Shape *s, int64_t ib, int64_t ob)
 {
   RnTensorDesc src, weights, dst;
 
-  for (int variant = 0; variant < 5; variant++)
+  for (int variant = 0; variant < 8; variant++)
     {
       RnOpCall call = conv_call (RN_OP_CONV2D_BWD_WEIGHTS, s, ib, ob, &src, &weights, &dst);
-      gboolean folded = variant >= 3;
+      gboolean folded = variant == 3 || variant == 4 || variant == 7;
       double length = (double) (dst.dims[0] * dst.dims[2] * dst.dims[3]);
       set_in (&call, RN_CONV_BW_SRC, src);
       set_in (&call, RN_CONV_BW_DIFF_DST, dst);
@@ -153,14 +153,16 @@ add_conv_bwd_weights (GArray *cases, const Shape *s, int64_t ib, int64_t ob)
             set_in (&call, slot, vec (s->oc));
           length += (double) (weights.dims[1] * weights.dims[2] * weights.dims[3]); /* <weights, dw'> */
         }
-      if (variant != 1)
+      if (variant != 1 && variant != 5)
         set_out (&call, RN_CONV_BW_DIFF_WEIGHTS, weights);
-      if (variant == 1 || variant == 2)
+      if (variant > 0 && !folded)
         set_out (&call, RN_CONV_BW_DIFF_BIAS, vec (s->oc));
       if (folded)
         set_out (&call, RN_CONV_BW_DIFF_BETA, vec (s->oc));
-      if (variant == 4)
+      if (variant == 4 || variant == 7)
         set_out (&call, RN_CONV_BW_DIFF_GAMMA, vec (s->oc));
+      if (variant >= 5) /* not those of diff_dst, so that it shows which ones are taken */
+        set_in (&call, RN_CONV_BW_SUMS, vec (s->oc));
       add_case (cases, &call, sum_tolerance (length));
     }
 }
@@ -195,7 +197,7 @@ static const Map maps[] = { { 1, 1, 1, 1 },    { 2, 19, 5, 7 }, { 3, 16, 4, 1 },
                             { 1, 36, 33, 41 }, { 3, 1, 6, 9 },  { 2, 40, 5, 6 } };
 
 /*
- * Batch norms alone, for kernels that cut a channel into parts: several images to a part in NCHW; several
+ * Batch norms and sums, for kernels that cut a channel into parts: several images to a part in NCHW; several
  * parts to a plane; and more rows of NHWC than there are parts of the least length. Whole packs of 4 and 8.
  */
 static const Map norm_maps[] = { { 9, 4, 20, 25 }, { 1, 8, 67, 64 }, { 2, 16, 3, 8 }, { 1, 2, 182, 181 } };
@@ -269,6 +271,32 @@ add_elementwise (GArray *cases, const Map *m, int64_t cblk)
   set_in (&relu, 0, d);
   set_out (&relu, 0, d);
   add_case (cases, &relu, 0);
+}
+
+/*
+ * Sums of a masked gradient. Values are small multiples of 1/8, so they are exact in any order, and a missing
+ * element shows.
+ */
+static const Map summed_maps[] = {
+  { 1, 180, 9, 8 }, { 2, 36, 6, 5 }, { 3, 3, 16, 12 }, { 1, 300, 2, 3 }, { 2, 64, 19, 17 }
+};
+
+static void
+add_masked_sums (GArray *cases, const Map *m, int64_t cblk)
+{
+  const RnTensorDesc d = map_desc (m, cblk);
+
+  for (int variant = 0; variant < 2; variant++)
+    {
+      RnOpCall call = { .op = RN_OP_RELU_BWD };
+      set_in (&call, RN_RELU_BWD_Y, d);
+      set_in (&call, RN_RELU_BWD_A, d);
+      if (variant == 1)
+        set_in (&call, RN_RELU_BWD_B, d);
+      set_out (&call, RN_RELU_BWD_DST, d);
+      set_out (&call, RN_RELU_BWD_SUMS, vec (m->c));
+      add_case (cases, &call, 0);
+    }
 }
 
 static const RnPoolArgs pools[] = {
@@ -617,7 +645,12 @@ cases_new (void)
         add_maps (cases, &maps[i], b < G_N_ELEMENTS (blocks) ? blocks[b] : maps[i].c);
       for (guint i = 0; i < G_N_ELEMENTS (norm_maps); i++)
         if (b == 0 || b == G_N_ELEMENTS (blocks))
-          add_norms (cases, &norm_maps[i], b == 0 ? 1 : norm_maps[i].c);
+          {
+            add_norms (cases, &norm_maps[i], b == 0 ? 1 : norm_maps[i].c);
+            add_masked_sums (cases, &norm_maps[i], b == 0 ? 1 : norm_maps[i].c);
+          }
+      for (guint i = 0; i < G_N_ELEMENTS (summed_maps); i++)
+        add_masked_sums (cases, &summed_maps[i], b < G_N_ELEMENTS (blocks) ? blocks[b] : summed_maps[i].c);
       for (guint i = 0; i < G_N_ELEMENTS (pictures); i++)
         add_normalize (cases, pictures[i], b < G_N_ELEMENTS (blocks) ? blocks[b] : 3);
       for (guint i = 0; i < G_N_ELEMENTS (levels); i++)

@@ -178,6 +178,34 @@ test_check (void)
     }
 }
 
+/* Sums are one number for each channel of a map, from the mask to the convolution. */
+static void
+test_check_sums (void)
+{
+  const RnTensorDesc map = rn_desc_nchw (RN_F16, 2, 20, 5, 4, 8);
+  RnOpCall mask = { .op = RN_OP_RELU_BWD, .in_present = 3, .out_present = 3 };
+  mask.in[RN_RELU_BWD_Y] = mask.in[RN_RELU_BWD_A] = mask.out[RN_RELU_BWD_DST] = map;
+  mask.out[RN_RELU_BWD_SUMS] = rn_desc_vector (RN_F32, 20);
+  g_assert_null (rn_op_check (&mask));
+  mask.out[RN_RELU_BWD_SUMS] = rn_desc_vector (RN_F32, 24);
+  g_assert_nonnull (rn_op_check (&mask));
+  mask.out[RN_RELU_BWD_SUMS] = rn_desc_vector (RN_F16, 20);
+  g_assert_nonnull (rn_op_check (&mask));
+  mask.in[RN_RELU_BWD_Y] = mask.in[RN_RELU_BWD_A] = mask.out[RN_RELU_BWD_DST] = rn_desc_vector (RN_F32, 20);
+  mask.out[RN_RELU_BWD_SUMS] = rn_desc_vector (RN_F32, 20);
+  g_assert_nonnull (rn_op_check (&mask));
+
+  RnOpCall conv = conv_call ();
+  conv.op = RN_OP_CONV2D_BWD_WEIGHTS;
+  conv.in[RN_CONV_BW_DIFF_DST] = conv.out[RN_CONV_DST];
+  conv.in[RN_CONV_BW_SUMS] = conv.out[RN_CONV_BW_DIFF_BIAS] = rn_desc_vector (RN_F32, 20);
+  conv.in_present = 1u << RN_CONV_BW_SRC | 1u << RN_CONV_BW_DIFF_DST | 1u << RN_CONV_BW_SUMS;
+  conv.out_present = 1u << RN_CONV_BW_DIFF_BIAS;
+  g_assert_null (rn_op_check (&conv));
+  conv.in[RN_CONV_BW_SUMS].dims[0] = 16;
+  g_assert_nonnull (rn_op_check (&conv));
+}
+
 /* A level that reaches behind the labels would read foreign memory. */
 static void
 test_check_focal (void)
@@ -388,6 +416,7 @@ main (int argc, char **argv)
   g_test_add_func ("/op/window", test_window);
   g_test_add_func ("/op/names", test_names);
   g_test_add_func ("/op/check", test_check);
+  g_test_add_func ("/op/check-sums", test_check_sums);
   g_test_add_func ("/op/check-focal", test_check_focal);
   g_test_add_func ("/op/check-normalize", test_check_normalize);
   g_test_add_func ("/op/cost", test_cost);

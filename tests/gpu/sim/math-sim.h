@@ -47,6 +47,13 @@ max (A a, B b)
     return expression;                                   \
   }
 
+/* Stores. */
+static inline void
+__stwb (uint4 *p, uint4 value)
+{
+  memcpy (p, &value, sizeof value);
+}
+
 /* Bits. */
 SIM_FUNCTION (int, __float_as_int, (float x), sim_bits<int> (x))
 SIM_FUNCTION (unsigned, __float_as_uint, (float x), sim_bits<unsigned> (x))
