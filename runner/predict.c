@@ -197,6 +197,14 @@ rn_predict (RnPredictor *predictor, const char *const *lines, int batch, RnPredi
   return root != NULL && rn_predict_root (predictor, root, batch, scope, prediction, error);
 }
 
+double
+rn_predict_step (RnPrograms *programs, const RnPlan *plan)
+{
+  const RnPlan *update = rn_programs_update_plan (programs);
+
+  return rn_cost_plan (plan) + (update != NULL ? rn_cost_plan (update) : 0);
+}
+
 gboolean
 rn_predict_root (RnPredictor *predictor, RnNode *root, int batch, RnPredictScope scope,
                  RnPrediction *prediction, GError **error)
@@ -215,8 +223,7 @@ rn_predict_root (RnPredictor *predictor, RnNode *root, int batch, RnPredictScope
   if (plan == NULL)
     return FALSE;
   prediction->memory = rn_programs_memory (variant->programs);
-  const RnPlan *update = rn_programs_update_plan (variant->programs);
-  prediction->seconds = rn_cost_plan (plan) + (update != NULL ? rn_cost_plan (update) : 0);
+  prediction->seconds = rn_predict_step (variant->programs, plan);
   prediction->work = rn_cost_work (plan);
   prediction->stages = find_stages (plan->graph);
   return TRUE;

@@ -41,6 +41,9 @@ gboolean rn_room_of (const RnJob *job, const char *what, RnRoom *room, GError **
 /* What a run takes of it. */
 guint64 rn_room_needed (const RnRoom *room, const RnMemory *memory);
 
+/* Seconds of a step of @plan, one of @programs, with the update that follows it: see graph/cost.h. */
+double rn_predict_step (RnPrograms *programs, const RnPlan *plan);
+
 typedef struct _RnPredictor RnPredictor;
 
 /* @job: lent, with its model and the data that its shapes come from. @shapes: of RnShape, those of the run.

@@ -4,8 +4,8 @@
 
 #include "runner/cli/bench-pairs.h"
 
-#include "graph/cost.h"
 #include "runner/cli/json.h"
+#include "runner/predict.h"
 
 #include <time.h>
 
@@ -48,12 +48,12 @@ run_side (RnBenchSteps *const steps[2], int side, gboolean counts, RnBenchPairs 
   return TRUE;
 }
 
-/* Seconds that the plan of the worst shape is predicted to take; 0 with an error. */
+/* Seconds that a step of the worst shape is predicted to take; 0 with an error. */
 static double
 predict (RnJob *job, GError **error)
 {
   const RnPlan *plan = rn_programs_get_plan (job->programs, rn_programs_memory (job->programs).worst, error);
-  return plan != NULL ? rn_cost_plan (plan) : 0;
+  return plan != NULL ? rn_predict_step (job->programs, plan) : 0;
 }
 
 static RnBenchRatio
