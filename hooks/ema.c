@@ -34,10 +34,11 @@ typedef struct
   gint64 interval, warm_up, begin_iter, begin_epoch;
   gboolean update_buffers;
 
+  RnRunner *runner; /* from before_run on */
   gboolean is_started;
   gint64 n_updates;
-  gint64 n_waiting; /* performed steps since the last update */
-  gint64 last_step; /* opt_step as it was seen last */
+  gint64 n_waiting; /* performed steps since the last update, as they were counted last */
+  gint64 last_step; /* opt_step there */
 } EmaHook;
 
 static const RnKeySpec keys[] = {
@@ -92,6 +93,7 @@ before_run (RnHook *hook, RnRunner *runner, GError **error)
 {
   EmaHook *self = (EmaHook *) hook;
 
+  self->runner = runner;
   self->last_step = rn_runner_opt_step (runner);
   if (self->is_started && !rn_runner_has_loaded_ema (runner))
     {
@@ -102,12 +104,24 @@ before_run (RnHook *hook, RnRunner *runner, GError **error)
   return TRUE;
 }
 
-/* Until then an evaluation has nothing but the weights. */
+/* The device may have to be waited for, to know whether the last step was performed. */
+static void
+count_steps (EmaHook *self)
+{
+  gint64 step = rn_runner_opt_step (self->runner);
+
+  if (self->is_started)
+    self->n_waiting += step - self->last_step;
+  self->last_step = step;
+}
+
+/* Until the mean starts an evaluation has nothing but the weights. */
 static gboolean
-start (RnHook *hook, RnRunner *runner, GError **error)
+before_train_iter (RnHook *hook, RnRunner *runner, GError **error)
 {
   EmaHook *self = (EmaHook *) hook;
 
+  count_steps (self); /* all steps so far are known here */
   if (self->is_started || rn_runner_iter (runner) < self->begin_iter
       || rn_runner_epoch (runner) < self->begin_epoch)
     return TRUE;
@@ -145,12 +159,10 @@ static gboolean
 after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
 {
   EmaHook *self = (EmaHook *) hook;
-  gint64 n_steps = rn_runner_opt_step (runner) - self->last_step;
 
-  self->last_step += n_steps;
-  if (!self->is_started)
+  if (!self->is_started || self->n_waiting + 1 < self->interval) /* an iteration has one step at most */
     return TRUE;
-  self->n_waiting += n_steps;
+  count_steps (self);
   if (self->n_waiting < self->interval)
     return TRUE;
   double momentum = next_momentum (self);
@@ -162,8 +174,9 @@ after_train_iter (RnHook *hook, RnRunner *runner, GError **error)
 static void
 save_state (RnHook *hook, RnRecord *state)
 {
-  const EmaHook *self = (const EmaHook *) hook;
+  EmaHook *self = (EmaHook *) hook;
 
+  count_steps (self);
   rn_record_set_int (state, "started", self->is_started);
   rn_record_set_int (state, "updates", self->n_updates);
   rn_record_set_int (state, "waiting", self->n_waiting);
@@ -188,5 +201,5 @@ load_state (RnHook *hook, const RnRecord *state, GError **error)
 RN_HOOK_DEFINE (ema, EmaHook, .name = "EMAHook",
                 .summary = "running mean of the weights, used in evaluations and kept in checkpoints",
                 .priority = 49, .needs = RN_NEEDS_EMA, .keys = keys, .init = init, .save_state = save_state,
-                .load_state = load_state, .before_run = before_run, .before_train_iter = start,
+                .load_state = load_state, .before_run = before_run, .before_train_iter = before_train_iter,
                 .after_train_iter = after_train_iter);

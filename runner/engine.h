@@ -64,19 +64,20 @@ typedef struct
   double norm_type; /* p of that norm and of RnStepOutcome.stats, as in rn_runner_grad_stats */
   gboolean checks_finite; /* skip the step when a gradient is NaN or infinite */
   /*
-   * Called once, when the outcome is known: before something reads the log, opt_step, gradients, or what a
-   * checkpoint has; before an evaluation, and at the latest when the next iteration begins, ahead of its
-   * hooks. rn_runner_log and _log_latest in it mean the iteration of the step. A failure is one of @hook in
-   * that iteration.
+   * Called once, when the outcome is known: before something reads the log, opt_step if that depends on it,
+   * gradients, or what a checkpoint has; before an evaluation, and at the latest when the next iteration
+   * begins, ahead of its hooks. rn_runner_log and _log_latest in it mean the iteration of the step. A failure
+   * is one of @hook in that iteration.
    */
   gboolean (*settled) (RnHook *hook, RnRunner *runner, const RnStepOutcome *outcome, GError **error);
   RnHook *hook;
 } RnGuardedStep;
 
-/* At least one of max_norm and checks_finite is set. Moves opt_step when it is settled, if it was done. */
+/* At least one of max_norm and checks_finite is set. Moves opt_step: with checks_finite when it is settled,
+ * if it was done; else at once. */
 RN_API gboolean rn_runner_guarded_step (RnRunner *runner, const RnGuardedStep *step, GError **error);
-/* Is there a hook with before_step? It must not be called for gradients that are not finite, so it is known
- * then what they are before the step. */
+/* Is there a hook with before_step? It must not be called for gradients that are not finite, so then the host
+ * has to look at them ahead of the step. */
 RN_API gboolean rn_runner_has_before_step (const RnRunner *runner);
 
 /*

@@ -27,7 +27,8 @@ rn_runner_inner_iter (const RnRunner *runner)
 gint64
 rn_runner_opt_step (const RnRunner *runner)
 {
-  rn_runner_settle_step (runner);
+  if (runner->due_step.is_due && runner->due_step.step.checks_finite) /* any other one is counted */
+    rn_runner_settle_step (runner);
   return runner->now.opt_step;
 }
 

@@ -188,7 +188,8 @@ RN_API gint64 rn_runner_iter (const RnRunner *runner);
 RN_API gint64 rn_runner_epoch (const RnRunner *runner);
 /* As iter, but counted from the start of the epoch, of training or of validation. */
 RN_API gint64 rn_runner_inner_iter (const RnRunner *runner);
-/* Performed optimizer steps. */
+/* Performed optimizer steps. A device with queues is waited for where the last one may have been skipped, for
+ * a loss scale. */
 RN_API gint64 rn_runner_opt_step (const RnRunner *runner);
 RN_API gint64 rn_runner_max_iters (const RnRunner *runner);
 /* In a run counted in iterations: passes that are begun by its end. */

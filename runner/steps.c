@@ -151,7 +151,8 @@ tell_outcome (RnRunner *runner, const RnStepOutcome *outcome, GError **error)
 
   if (outcome->is_done)
     {
-      note_step (runner);
+      if (due->step.checks_finite)
+        note_step (runner);
       runner->has_step_grads = TRUE;
       runner->grad_multiplier = due->step.grad_multiplier;
     }
@@ -207,6 +208,8 @@ rn_runner_guarded_step (RnRunner *runner, const RnGuardedStep *step, GError **er
   g_return_val_if_fail (step->max_norm > 0 || step->checks_finite, FALSE);
   if (!update (runner, step, error))
     return FALSE;
+  if (!step->checks_finite) /* it is done whatever the statistics are */
+    note_step (runner);
   runner->due_step = (RnDueStep){ .is_due = TRUE,
                                   .step = *step,
                                   .iter = runner->now.iter,

@@ -14,6 +14,7 @@
 
 #define SCALED \
   "{type: Fp16OptimizerHook, loss_scale: {init_scale: 64, growth_interval: 3}, grad_clip: {max_norm: 3}}"
+#define SCALED_BY_4 "{type: Fp16OptimizerHook, loss_scale: 4}"
 #define CLIPPED "{grad_clip: {max_norm: 3}}"
 
 /* ---- a hook that asks ---- */
@@ -100,6 +101,14 @@ make_yaml (const char *config, const char *lines)
 #define ASKS(what) "custom_hooks: [{type: AskerHook, priority: LOW, asks: " what "}]\n"
 #define SAVE(n) "checkpoint_config: {interval: " #n ", by_epoch: false}\n"
 
+static void
+open_run (FakeRun *run, const char *yaml, gboolean is_late)
+{
+  step_run_is_late = is_late;
+  step_run_open (run, yaml, NULL);
+  step_run_is_late = FALSE;
+}
+
 /* ---- where the wait is ---- */
 
 static const RnBatch *(*true_next) (RnTask *task, RnTaskData data, GError **error);
@@ -132,9 +141,7 @@ check_trace (int n, const char *config, const char *lines, const char *expected)
   g_autoptr (GString) trace = g_string_new (NULL);
   FakeRun run;
 
-  step_run_is_late = TRUE;
-  step_run_open (&run, yaml, NULL);
-  step_run_is_late = FALSE;
+  open_run (&run, yaml, TRUE);
   true_next = run.fake.vtbl.next;
   true_evaluate = run.fake.vtbl.evaluate;
   run.fake.vtbl.next = next;
@@ -158,7 +165,7 @@ test_place (void)
 {
   check_trace (2, "{grad_clip: {max_norm: 1e9}}", "",
                UPDATE_1 " settle next outcome zero forward backward norm update(1) settle outcome");
-  check_trace (2, "{type: Fp16OptimizerHook, loss_scale: 4}", "",
+  check_trace (2, SCALED_BY_4, "",
                " norm update(0.25,first) settle next outcome zero forward backward norm update(0.25) settle "
                "outcome");
   check_trace (3, "{type: GradientCumulativeOptimizerHook, cumulative_iters: 2, grad_clip: {max_norm: 1e9}}",
@@ -184,8 +191,8 @@ test_end_of_pass (void)
 static void
 test_asking (void)
 {
-  static const char *const knowing[] = { "opt_step", "mean", "log", "can_save", "grad" }, *const others[] = {
-    "loss", "write", "times"
+  static const char *const knowing[] = { "mean", "log", "can_save", "grad" }, *const others[] = {
+    "loss", "write", "times", "opt_step"
   };
 
   for (gsize i = 0; i < G_N_ELEMENTS (knowing); i++)
@@ -204,6 +211,38 @@ test_asking (void)
                    UPDATE_1 " settle next outcome zero forward backward norm update(1) settle outcome");
     }
   check_trace (2, "{grad_clip: {max_norm: 1e9}}", ASKS ("stop"), UPDATE_1 " settle outcome");
+  /* It depends on the outcome where the step may be skipped, and was done in any case where it is clipped. */
+  check_trace (2, SCALED_BY_4, ASKS ("opt_step"),
+               " norm update(0.25,first) settle outcome next zero forward backward norm update(0.25) settle "
+               "outcome");
+}
+
+/* A running mean of the weights has to know whether there was a step: when it is its turn, if that can be. */
+static void
+test_mean (void)
+{
+  static const struct
+  {
+    const char *config, *keys;
+    gboolean waits[2]; /* in iterations 1 and 2 of three */
+  } rows[] = { { SCALED_BY_4, "", { TRUE, TRUE } },
+               { SCALED_BY_4, ", interval: 2", { FALSE, TRUE } },
+               { SCALED_BY_4, ", begin_iter: 1", { FALSE, TRUE } },
+               { "{grad_clip: {max_norm: 1e9}}", "", { FALSE, FALSE } } };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autofree char *lines = g_strdup_printf ("custom_hooks: [{type: EMAHook%s}]\n", rows[i].keys);
+      const char *multiplier = i < 3 ? "0.25" : "1";
+      g_autoptr (GString) expected = g_string_new (NULL);
+
+      g_string_printf (expected, " norm update(%s,first)", multiplier);
+      for (int k = 0; k < 2; k++)
+        g_string_append_printf (expected, " settle %s zero forward backward norm update(%s)",
+                                rows[i].waits[k] ? "outcome next" : "next outcome", multiplier);
+      g_string_append (expected, " settle outcome");
+      check_trace (3, rows[i].config, lines, expected->str);
+    }
 }
 
 /* What others make of the run in between. */
@@ -225,8 +264,7 @@ test_stages (void)
                "custom_hooks: [{type: StepHook}]\n",
                " norm settle norm update(0.015625,first) next outcome zero forward backward norm settle norm "
                "update(0.015625) outcome");
-  check_trace (1, "{type: Fp16OptimizerHook, loss_scale: 4}", "custom_hooks: [{type: StepHook}]\n",
-               " norm settle update(0.25,first)");
+  check_trace (1, SCALED_BY_4, "custom_hooks: [{type: StepHook}]\n", " norm settle update(0.25,first)");
 }
 
 /* ---- what comes of it ---- */
@@ -278,9 +316,7 @@ run_once (const char *yaml, gboolean is_late, Result *result)
   FakeRun run;
 
   said = g_ptr_array_new_with_free_func (g_free);
-  step_run_is_late = is_late;
-  step_run_open (&run, yaml, NULL);
-  step_run_is_late = FALSE;
+  open_run (&run, yaml, is_late);
   run.fake.task.val_length = 2;
   rn_runner_init (run.runner, &error);
   g_assert_no_error (error);
@@ -379,6 +415,7 @@ static void
 test_others (void)
 {
   check_same (SCALED, SAVE (4) "custom_hooks: [{type: EMAHook}]\n", 1 << 2, 12);
+  check_same (SCALED, SAVE (1) "custom_hooks: [{type: EMAHook, interval: 3, begin_iter: 1}]\n", 1 << 2, 55);
   check_same (SCALED, "custom_hooks: [{type: AskerHook, asks: stop}]\n", 0, 5);
   check_same (SCALED, "custom_hooks: [{type: AskerHook, asks: stop}]\n", 1, 5);
   check_same (CLIPPED, "custom_hooks: [{type: StepHook}]\n" SAVE (5), 0, 10);
@@ -395,9 +432,7 @@ test_gradients (void)
       g_autoptr (GError) error = NULL;
 
       g_autofree char *yaml = make_yaml (SCALED, ASKS ("grad"));
-      step_run_is_late = is_late;
-      step_run_open (&run, yaml, NULL);
-      step_run_is_late = FALSE;
+      open_run (&run, yaml, is_late);
       step_run_overflows = 1 << 1;
       g_assert_true (rn_runner_init (run.runner, &error));
       g_assert_false (rn_runner_run (run.runner, &error));
@@ -471,9 +506,7 @@ test_lost (void)
       g_autoptr (GError) error = NULL;
       FakeRun run;
 
-      step_run_is_late = TRUE;
-      step_run_open (&run, yaml, NULL);
-      step_run_is_late = FALSE;
+      open_run (&run, yaml, TRUE);
       run.fake.vtbl.settle_update = lose;
       g_assert_true (rn_runner_init (run.runner, &error));
       g_assert_false (rn_runner_run (run.runner, &error));
@@ -498,6 +531,7 @@ main (int argc, char **argv)
   g_test_add_func ("/late-steps/place", test_place);
   g_test_add_func ("/late-steps/end-of-pass", test_end_of_pass);
   g_test_add_func ("/late-steps/asking", test_asking);
+  g_test_add_func ("/late-steps/mean", test_mean);
   g_test_add_func ("/late-steps/stages", test_stages);
   g_test_add_func ("/late-steps/same", test_same);
   g_test_add_func ("/late-steps/others", test_others);
