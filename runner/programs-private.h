@@ -71,6 +71,8 @@ gboolean rn_programs_copy_batch (RnPrograms *programs, const RnProgram *program,
 gboolean rn_programs_queue_losses (RnPrograms *programs, const RnProgram *program, GError **error);
 /* Likewise to grad_stats, of the update program, which has run its part for them. */
 gboolean rn_programs_queue_stats (RnPrograms *programs, GError **error);
+/* Waits for both, whatever became of them. */
+void rn_programs_settle_all (RnPrograms *programs);
 
 G_END_DECLS
 

@@ -119,3 +119,10 @@ rn_programs_settle_update (RnPrograms *p, double *norm, double *max_abs, GError 
   *max_abs = (double) p->grad_stats[RN_STATS_MAX_ABS];
   return TRUE;
 }
+
+void
+rn_programs_settle_all (RnPrograms *p)
+{
+  settle (p, RN_RESULTS_FORWARD, &p->has_due_losses, &p->losses_status);
+  settle (p, RN_RESULTS_UPDATE, &p->has_due_stats, &p->stats_status);
+}

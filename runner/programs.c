@@ -186,7 +186,7 @@ rn_programs_free (RnPrograms *p)
 {
   if (!p)
     return;
-  rn_programs_settle (p, NULL); /* nothing is copied to them any more */
+  rn_programs_settle_all (p); /* nothing is copied to them any more */
   g_ptr_array_unref (p->cache);
   rn_executor_free (p->update);
   rn_plan_free (p->update_plan);

@@ -321,6 +321,83 @@ test_guarded (gconstpointer optimizer)
     }
 }
 
+/* ---- Results that come late ---- */
+
+typedef struct
+{
+  void *host_dst;
+  gsize bytes;
+  guint8 values[RN_STATS_COUNT * sizeof (float)];
+} Due;
+
+static GArray *due[RN_N_RESULTS]; /* of Due */
+
+static RnStatus
+copy_out_later (RnDevice *device, RnResults results, void *host_dst, const void *src, gsize bytes)
+{
+  Due result = { .host_dst = host_dst, .bytes = bytes };
+
+  g_assert_cmpuint (bytes, <=, sizeof result.values);
+  memcpy (result.values, src, bytes);
+  g_array_append_val (due[results], result);
+  return RN_STATUS_OK;
+}
+
+static RnStatus
+settle (RnDevice *device, RnResults results)
+{
+  for (guint i = 0; i < due[results]->len; i++)
+    {
+      const Due *result = &g_array_index (due[results], Due, i);
+      memcpy (result->host_dst, result->values, result->bytes);
+    }
+  g_array_set_size (due[results], 0);
+  return RN_STATUS_OK;
+}
+
+/* A run that ends between a guarded step and its outcome leaves nothing that would be written to its memory
+ * later. */
+static void
+test_late_results (void)
+{
+  const char *const changes[] = { NULL };
+  const double lrs[] = { 0.01, 0.01 };
+  const RnTaskUpdate step = { .lrs = lrs,
+                              .momentum = 0.75,
+                              .grad_multiplier = 1,
+                              .is_first = TRUE,
+                              .norm_type = 2,
+                              .checks_finite = TRUE };
+  g_autoptr (GError) error = NULL;
+  RnGradStats stats = { 0 };
+  gboolean is_done = FALSE;
+  Stepper f;
+
+  stepper_open (&f, data, changes);
+  RnDevice *device = f.training->job->device;
+  RnDeviceVtbl vtbl = *device->vtbl;
+  for (int i = 0; i < RN_N_RESULTS; i++)
+    due[i] = g_array_new (FALSE, FALSE, sizeof (Due));
+  vtbl.copy_out_later = copy_out_later;
+  vtbl.settle = settle;
+  device->vtbl = &vtbl;
+
+  stepper_add_gradients (&f);
+  stepper_update (&f, &step);
+  g_assert_true (f.task->vtbl->settle_update (f.task, &stats, &is_done, &error));
+  g_assert_true (is_done && stats.norm > 0);
+  g_assert_cmpuint (due[RN_RESULTS_UPDATE]->len, ==, 0);
+  g_assert_cmpuint (due[RN_RESULTS_FORWARD]->len, >, 0);
+  stepper_update (&f, &step);
+  g_assert_cmpuint (due[RN_RESULTS_UPDATE]->len, ==, 1);
+  stepper_close (&f);
+  for (int i = 0; i < RN_N_RESULTS; i++)
+    {
+      g_assert_cmpuint (due[i]->len, ==, 0);
+      g_array_unref (due[i]);
+    }
+}
+
 static void
 test_step_facts (void)
 {
@@ -403,6 +480,7 @@ main (int argc, char **argv)
   g_test_add_data_func ("/runner/update/guarded/adam", "optimizer={type: Adam, lr: 0.01, amsgrad: true}",
                         test_guarded);
   g_test_add_data_func ("/runner/update/guarded/bf16", "memory.momentum=bf16", test_guarded);
+  g_test_add_func ("/runner/update/late-results", test_late_results);
   g_test_add_func ("/runner/update/step-facts", test_step_facts);
   g_test_add_data_func ("/runner/update/mean/buffers-copied", GINT_TO_POINTER (FALSE), test_mean);
   g_test_add_data_func ("/runner/update/mean/buffers-averaged", GINT_TO_POINTER (TRUE), test_mean);
