@@ -6,7 +6,6 @@
 
 #include "runner/base/log.h"
 #include "runner/config/schema.h"
-#include "runner/base/trace.h"
 #include "runner/crc32c.h"
 #include "runner/plugin.h"
 #include "runner/process-memory.h"

@@ -8,7 +8,6 @@
 #include "runner/base/trace.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- host <-> device ---- */
 

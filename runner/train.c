@@ -170,7 +170,6 @@ static void
 take_choices (const RnJob *job)
 {
   RnDevice *device = job->device;
-
   const char *work_dir = job->config.work_dir;
 
   if (device->vtbl->take_choices == NULL || work_dir == NULL)
