@@ -9,7 +9,8 @@
 
 G_BEGIN_DECLS
 
-/* One anchor that was matched to a ground-truth box, with its encoded box. */
+/* One anchor that was matched to a ground-truth box, with its encoded box. In arrays, so it stays as it is.
+ */
 typedef struct
 {
   int32_t image;   /* index in the batch */
@@ -24,7 +25,8 @@ typedef enum
   RN_FLIP_VERTICAL = 1 << 1,
 } RnFlip;
 
-/* What is known of one image of a batch. Strings are lent by the data set. */
+/* What is known of one image of a batch. Strings are lent by the data set. In arrays, so it stays as it is.
+ */
 typedef struct
 {
   int64_t index;             /* position in the (repeated, concatenated) data set */

@@ -116,6 +116,14 @@ before_train_iter (RnHook *hook, RnRunner *runner, GError **error)
 
   CHECK (batch != NULL && batch->n == 2 && batch->height == 64 && batch->width == 96);
   CHECK (batch->metas[0].n_gt > 0);
+  for (int i = 0; i < batch->n; i++)
+    {
+      const RnSampleMeta *meta = &batch->metas[i];
+      const guint8 *last = batch->pixels + (gsize) 3 * 64 * 96 * (gsize) (i + 1) - 1;
+      CHECK (batch->sizes[i][0] == meta->img_height && batch->sizes[i][1] == meta->img_width);
+      CHECK (batch->table[i][0][255] > batch->table[i][0][0]);
+      CHECK (*last == 0 || (meta->img_height == 64 && meta->img_width == 96));
+    }
   rn_runner_set_lr (runner, 0.002);
   rn_runner_set_momentum (runner, 0.5);
   rn_runner_set_loss_weight (runner, 2);
