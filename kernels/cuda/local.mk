@@ -9,31 +9,31 @@ CUDA_CONV_SOURCES = \
   kernels/cuda/try.h
 
 # C, with the flags of the rest.
-CUDA_SOURCES = \
-  $(CUDA_CONV_SOURCES) kernels/cuda/device-cuda.c kernels/cuda/device-cuda.h kernels/cuda/kernels.c \
-  kernels/cuda/kernels.h kernels/cuda/launch-elementwise.h kernels/cuda/launch-loss.h kernels/cuda/launch-move.h \
-  kernels/cuda/launch-norm.h kernels/cuda/launch-normalize.h kernels/cuda/launch-optim.h kernels/cuda/launch-pool.h kernels/cuda/launch-select.h \
-  kernels/cuda/launch-stats.h kernels/cuda/launch-sums.h kernels/cuda/launch-weights.h kernels/cuda/launch.h kernels/cuda/map.h \
-  kernels/cuda/module.c kernels/cuda/module.h kernels/cuda/conv-workspace.h kernels/cuda/ops-conv.c kernels/cuda/ops-elementwise.c kernels/cuda/ops-loss.c \
-  kernels/cuda/ops-move.c kernels/cuda/ops-norm.c kernels/cuda/ops-normalize.c kernels/cuda/ops-optim.c kernels/cuda/ops-pool.c \
-  kernels/cuda/results.c kernels/cuda/results.h \
-  kernels/cuda/ops-select.c kernels/cuda/ops-stats.c kernels/cuda/staging.c kernels/cuda/staging.h kernels/cuda/startup.c \
+CUDA_SOURCES = $(CUDA_CONV_SOURCES) kernels/cuda/conv-workspace.h kernels/cuda/device-cuda.c \
+  kernels/cuda/device-cuda.h kernels/cuda/kernels.c kernels/cuda/kernels.h kernels/cuda/launch-elementwise.h \
+  kernels/cuda/launch-loss.h kernels/cuda/launch-move.h kernels/cuda/launch-norm.h kernels/cuda/launch-normalize.h \
+  kernels/cuda/launch-optim.h kernels/cuda/launch-pool.h kernels/cuda/launch-select.h kernels/cuda/launch-stats.h \
+  kernels/cuda/launch-sums.h kernels/cuda/launch-weights.h kernels/cuda/launch.h kernels/cuda/map.h \
+  kernels/cuda/module.c kernels/cuda/module.h kernels/cuda/ops-conv.c kernels/cuda/ops-elementwise.c \
+  kernels/cuda/ops-loss.c kernels/cuda/ops-move.c kernels/cuda/ops-norm.c kernels/cuda/ops-normalize.c \
+  kernels/cuda/ops-optim.c kernels/cuda/ops-pool.c kernels/cuda/ops-select.c kernels/cuda/ops-stats.c \
+  kernels/cuda/results.c kernels/cuda/results.h kernels/cuda/staging.c kernels/cuda/staging.h kernels/cuda/startup.c \
   kernels/cuda/startup.h
 
 # Kernels: nvcc compiles them for the module, and the C++ compiler for the simulated device (tests/gpu/local.mk).
-CUDA_KERNELS = \
-  kernels/cuda/box-loss.cu kernels/cuda/channel-sums.cu kernels/cuda/elementwise.cu kernels/cuda/focal.cu kernels/cuda/grad-stats.cu \
-  kernels/cuda/loss-value.cu kernels/cuda/move.cu kernels/cuda/norm.cu kernels/cuda/normalize.cu kernels/cuda/optim.cu kernels/cuda/pool.cu \
-  kernels/cuda/topk.cu kernels/cuda/weights.cu
-CUDA_KERNEL_INCLUDES = kernels/cuda/kernel.cuh kernels/cuda/moments.cuh kernels/cuda/pack.cuh kernels/cuda/parts.cuh kernels/cuda/rows.cuh kernels/cuda/workspace.h
+CUDA_KERNELS = kernels/cuda/box-loss.cu kernels/cuda/channel-sums.cu kernels/cuda/elementwise.cu \
+  kernels/cuda/focal.cu kernels/cuda/grad-stats.cu kernels/cuda/loss-value.cu kernels/cuda/move.cu \
+  kernels/cuda/norm.cu kernels/cuda/normalize.cu kernels/cuda/optim.cu kernels/cuda/pool.cu kernels/cuda/topk.cu \
+  kernels/cuda/weights.cu
+CUDA_KERNEL_INCLUDES = kernels/cuda/kernel.cuh kernels/cuda/moments.cuh kernels/cuda/pack.cuh kernels/cuda/parts.cuh \
+  kernels/cuda/rows.cuh kernels/cuda/workspace.h
 
 # What the module has its own copy of: it is opened by a program that shows none of its symbols.
-CUDA_SHARED_SOURCES = \
-  kernels/call-cache.h kernels/call-cache.c kernels/device.h kernels/device.c kernels/half.h kernels/half.c \
-  kernels/trace-dispatch.h kernels/ops.def kernels/op.h kernels/op.c kernels/op-check.c kernels/op-cost.c \
-  runner/base/atomic-file.h runner/base/atomic-file.c runner/base/error.h runner/base/error.c \
-  runner/base/folder.h runner/base/folder.c runner/base/json.h runner/base/json.c \
-  runner/base/open-file.h runner/base/open-file.c
+CUDA_SHARED_SOURCES = kernels/call-cache.h kernels/call-cache.c kernels/device.h kernels/device.c kernels/half.h \
+  kernels/half.c kernels/trace-dispatch.h kernels/ops.def kernels/op.h kernels/op.c kernels/op-check.h \
+  kernels/op-check.c kernels/op-check-maps.c kernels/op-cost.c runner/base/atomic-file.h runner/base/atomic-file.c \
+  runner/base/error.h runner/base/error.c runner/base/folder.h runner/base/folder.c runner/base/json.h \
+  runner/base/json.c runner/base/open-file.h runner/base/open-file.c
 
 # Devices that need not be there, as cuDNN describes them: for plans.
 cudaprofilesdir = $(pkgdatadir)/cuda/profiles
