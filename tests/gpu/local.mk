@@ -93,7 +93,7 @@ tests_gpu_test_sim_engines_LDADD = $(CUDA_SIM_LIBS)
 # The wrapped function notes which kernels are launched.
 KERNEL_TESTS = tests/gpu/test-kernels.c tests/gpu/device-cases.h tests/gpu/device-cases.c \
   tests/gpu/device-run.h tests/gpu/device-run.c tests/gpu/test-device.h \
-  tests/kernels/cases.h tests/kernels/cases.c tests/kernels/compare.h tests/kernels/compare.c \
+  $(CASES) tests/kernels/compare.h tests/kernels/compare.c \
   tests/kernels/harness.h tests/kernels/harness.c
 tests_gpu_test_kernels_SOURCES = $(KERNEL_TESTS) tests/gpu/sim-device.c tests/gpu/launched-kernels.c \
   tests/gpu/weight-kernels.h tests/gpu/weight-kernels.c
@@ -106,7 +106,7 @@ tests_gpu_test_values_SOURCES = $(VALUE_TESTS) tests/gpu/sim-device.c
 tests_gpu_test_values_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
 tests_gpu_test_values_LDADD = $(CUDA_SIM_LIBS)
 tests_gpu_test_half_convs_SOURCES = tests/gpu/test-half-convs.c tests/gpu/device-run.h tests/gpu/device-run.c \
-  tests/kernels/cases.h tests/kernels/cases.c tests/kernels/harness.h tests/kernels/harness.c
+  $(CASES) tests/kernels/harness.h tests/kernels/harness.c
 tests_gpu_test_half_convs_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM $(CUDA_CFLAGS)
 tests_gpu_test_half_convs_LDADD = $(CUDA_SIM_LIBS)
 # Whole trainings.

@@ -1,10 +1,12 @@
-check_PROGRAMS += tests/kernels/test-op tests/kernels/test-kernels tests/kernels/test-gradients tests/kernels/test-large-values tests/kernels/test-math \
-  tests/kernels/test-torch tests/kernels/test-update tests/kernels/test-winograd tests/kernels/test-half-conv
+check_PROGRAMS += tests/kernels/test-op tests/kernels/test-kernels tests/kernels/test-gradients \
+  tests/kernels/test-large-values tests/kernels/test-math tests/kernels/test-torch tests/kernels/test-update \
+  tests/kernels/test-winograd tests/kernels/test-half-conv
 
 tests_kernels_test_op_SOURCES = tests/kernels/test-op.c
 tests_kernels_test_op_LDADD = $(TEST_LIBS)
 
-tests_kernels_test_kernels_SOURCES = tests/kernels/test-kernels.c tests/kernels/cases.h tests/kernels/cases.c \
+CASES = tests/kernels/cases.h tests/kernels/cases.c tests/kernels/case-list.h tests/kernels/map-cases.c
+tests_kernels_test_kernels_SOURCES = tests/kernels/test-kernels.c $(CASES) \
   tests/kernels/compare.h tests/kernels/compare.c tests/kernels/harness.h tests/kernels/harness.c
 tests_kernels_test_kernels_LDADD = $(TEST_LIBS)
 

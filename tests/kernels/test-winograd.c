@@ -101,8 +101,8 @@ test_slices (gconstpointer data)
   for (int64_t i = 0; i < n; i++)
     largest = fmax (largest, fabs ((double) x[i]));
   g_assert_cmpfloat (largest, >, 0);
-  /* The same sums over channels, perhaps in another order: 9 * 256 products, see sum_tolerance in cases.c;
-     and 100 for the growth that test-kernels.c explains. */
+  /* The same sums over channels, perhaps in another order: 9 * 256 products, see sum_tolerance in
+     map-cases.c; and 100 for the growth that test-kernels.c explains. */
   for (int64_t i = 0; i < n; i++)
     g_assert_cmpfloat (fabs ((double) x[i] - y[i]), <=,
                        100 * (8 + sqrt (9.0 * CHANNELS)) * FLT_EPSILON * largest);
