@@ -353,8 +353,9 @@ enum
 /*
  * F32 vector of values that change from step to step: these, then RN_GROUP_COUNT for each parameter group.
  * FIRST: 1 when the optimizer has no state yet, else 0. CLIP_VALUE: 0 does not cut. CONTINUES, WAITS: 1 or 0,
- * see SGD. MAX_NORM: 0 does not clip. CHECKS_FINITE, SKIPS: 1 or 0, see STEP_GUARD. For Adam, in step t = 1,
- * 2, ...: MOMENTUM is beta1, TAKE 1 - beta1, BIAS2 sqrt (1 - beta2^t), STEP_SIZE lr / (1 - beta1^t).
+ * see SGD. MAX_NORM: 0 does not clip. CHECKS_FINITE, SKIPS: 1 or 0, see STEP_GUARD.
+ * For Adam, in step t = 1, 2, ...: MOMENTUM is beta1, TAKE 1 - beta1, BIAS2 sqrt (1 - beta2^t), STEP_SIZE
+ * lr / (1 - beta1^t).
  */
 enum
 {
@@ -513,6 +514,21 @@ typedef struct
 
 #define RN_HAS_IN(call, slot) (((call)->in_present >> (slot)) & 1)
 #define RN_HAS_OUT(call, slot) (((call)->out_present >> (slot)) & 1)
+
+/* Of CONV2D_BWD_WEIGHTS: whether an output is made of the sums of diff_dst. */
+static inline gboolean
+rn_conv_needs_sums (const RnOpCall *call)
+{
+  return RN_HAS_OUT (call, RN_CONV_BW_DIFF_BIAS) || RN_HAS_OUT (call, RN_CONV_BW_DIFF_GAMMA)
+         || RN_HAS_OUT (call, RN_CONV_BW_DIFF_BETA);
+}
+
+/* Likewise: whether the kernel has to take them itself. */
+static inline gboolean
+rn_conv_adds_up (const RnOpCall *call)
+{
+  return rn_conv_needs_sums (call) && !RN_HAS_IN (call, RN_CONV_BW_SUMS);
+}
 
 const char *rn_dtype_name (RnDType dtype); /* "f16" */
 const char *rn_op_name (RnOp op);

@@ -228,9 +228,7 @@ describe (RnDevice *device, const HalfCall *h, const Pieces *pieces, RnPrepared 
     .direction = h->direction,
     .groups = args->groups,
     .operands = h->way == HALF_TILES ? RN_BF16 : RN_F32,
-    .bias = forward ? h->folded || RN_HAS_IN (call, RN_CONV_BIAS)
-                    : gradient && !RN_HAS_IN (call, RN_CONV_BW_SUMS)
-                          && (call->out_present & ~(1u << RN_CONV_BW_DIFF_WEIGHTS)) != 0,
+    .bias = forward ? h->folded || RN_HAS_IN (call, RN_CONV_BIAS) : gradient && rn_conv_adds_up (call),
     .sum = forward && RN_HAS_IN (call, RN_CONV_RESIDUAL),
     .relu = forward && args->relu,
     .winograd = h->way == HALF_WINOGRAD,

@@ -137,10 +137,9 @@ static RnStatus
 bwd_weights_prepare (RnDevice *device, const RnOpCall *call, gboolean winograd, RnPrepared *prepared,
                      const char **reason)
 {
-  gboolean sums = !RN_HAS_IN (call, RN_CONV_BW_SUMS)
-                  && (RN_HAS_OUT (call, RN_CONV_BW_DIFF_BIAS) || RN_HAS_OUT (call, RN_CONV_BW_DIFF_GAMMA)
-                      || RN_HAS_OUT (call, RN_CONV_BW_DIFF_BETA));
-  RnOnednnConv conv = { .direction = RN_ONEDNN_BWD_WEIGHTS, .bias = sums, .winograd = winograd };
+  RnOnednnConv conv = { .direction = RN_ONEDNN_BWD_WEIGHTS,
+                        .bias = rn_conv_adds_up (call),
+                        .winograd = winograd };
   return conv_prepare (device, call, &conv, &call->in[RN_CONV_BW_SRC], &call->in[RN_CONV_BW_DIFF_DST],
                        RN_HAS_IN (call, RN_CONV_BW_GAMMA), prepared, reason);
 }

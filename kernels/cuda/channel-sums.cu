@@ -86,10 +86,10 @@ template <typename T, int V> struct Masked
     rn_unpack (packs.a, values);
     if (b != nullptr)
       rn_unpack (packs.b, other);
-    RnElements<T, V> stored;
 #pragma unroll
     for (int k = 0; k < V; k++)
-      stored.values[k] = rn_from_float<T> (output[k] > 0 ? values[k] + other[k] : 0);
+      values[k] = output[k] > 0 ? values[k] + other[k] : 0;
+    const RnElements<T, V> stored = rn_pack<T> (values);
     rn_write_pack<V> (dst + at, stored);
     rn_unpack (stored, values);
   }

@@ -76,20 +76,6 @@ rn_cuda_conv_has_diff_weights (const RnOpCall *call)
   return RN_HAS_OUT (call, RN_CONV_BW_DIFF_WEIGHTS) || RN_HAS_OUT (call, RN_CONV_BW_DIFF_GAMMA);
 }
 
-static inline gboolean
-rn_cuda_conv_needs_sums (const RnOpCall *call)
-{
-  return RN_HAS_OUT (call, RN_CONV_BW_DIFF_BIAS) || RN_HAS_OUT (call, RN_CONV_BW_DIFF_BETA)
-         || RN_HAS_OUT (call, RN_CONV_BW_DIFF_GAMMA);
-}
-
-/* They are not given. */
-static inline gboolean
-rn_cuda_conv_adds_up (const RnOpCall *call)
-{
-  return rn_cuda_conv_needs_sums (call) && !RN_HAS_IN (call, RN_CONV_BW_SUMS);
-}
-
 static inline void
 rn_cuda_conv_add_weights (RnCudaConvWorkspace *w, const RnTensorDesc *weights, RnDType compute)
 {
@@ -139,7 +125,7 @@ rn_cuda_conv_workspace (const RnOpCall *call, int nhwc)
           w.src = rn_cuda_factor (&w, &call->in[RN_CONV_BW_SRC], compute);
           w.diff_weights = rn_cuda_part (&w, n, rn_dtype_size (w.type));
         }
-      if (rn_cuda_conv_adds_up (call))
+      if (rn_conv_adds_up (call))
         rn_cuda_conv_add_sums (&w, &call->in[RN_CONV_BW_DIFF_DST], nhwc);
       break;
     default:

@@ -93,7 +93,7 @@ RN_BOUNDS (RN_BLOCK)
 __device__ inline int64_t
 part_elements (const RnPartShape &s, int64_t p, bool nhwc)
 {
-  const RnCudaNormParts &parts = s.parts;
+  const RnCudaChannelParts &parts = s.parts;
   const int64_t rest =
       (nhwc ? s.n * s.cells - p * parts.length : s.cells - p % parts.per_plane * parts.length);
   const int64_t images = nhwc ? 1 : s.n - p / parts.per_plane * parts.images;

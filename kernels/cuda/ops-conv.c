@@ -336,24 +336,28 @@ conv2d_bwd_data (RnDevice *device, const RnOpCall *call, gconstpointer state, co
   return execute (device, call, conv, in, out, workspace);
 }
 
+/* Adds @sums, which were given, to the gradient of the bias. */
+static RnStatus
+add_given_sums (RnDevice *device, const Conv *conv, const float *sums, float *diff)
+{
+  if (diff == NULL)
+    return RN_STATUS_OK;
+  return rn_cuda_check (
+      device, rn_cuda_launch_add (RN_F32, conv->dst.c, diff, sums, FALSE, diff, rn_cuda_stream (device)),
+      "sums of a convolution's gradient");
+}
+
 /* *@sums: the sum of the gradient over each channel, if it is needed; and what that is added to. */
 static RnStatus
 sum_channels (RnDevice *device, const RnOpCall *call, const Conv *conv, const void *diff_dst,
               void *const *out, void *workspace, const float **sums)
 {
-  float *diff =
-      RN_HAS_OUT (call, RN_CONV_BW_DIFF_BIAS) ? out[RN_CONV_BW_DIFF_BIAS] : out[RN_CONV_BW_DIFF_BETA];
+  float *diff = out[RN_CONV_BW_DIFF_BIAS] != NULL ? out[RN_CONV_BW_DIFF_BIAS] : out[RN_CONV_BW_DIFF_BETA];
   const RnCudaConvWorkspace *w = &conv->workspace;
   const RnDType type = w->diff_dst.stored.bytes > 0 ? w->type : call->in[RN_CONV_BW_DIFF_DST].dtype;
 
-  if (!rn_cuda_conv_needs_sums (call))
-    return RN_STATUS_OK;
-  if (*sums != NULL)
-    return diff == NULL ? RN_STATUS_OK
-                        : rn_cuda_check (device,
-                                         rn_cuda_launch_add (RN_F32, conv->dst.c, diff, *sums, FALSE, diff,
-                                                             rn_cuda_stream (device)),
-                                         "sums of a convolution's gradient");
+  if (!rn_conv_adds_up (call))
+    return rn_conv_needs_sums (call) ? add_given_sums (device, conv, *sums, diff) : RN_STATUS_OK;
   float *own = at (workspace, w->sums);
   *sums = own;
   return rn_cuda_check (device,

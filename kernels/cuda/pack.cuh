@@ -71,16 +71,23 @@ rn_write_pack (T *p, const RnElements<T, V> &pack)
 }
 
 /* Rounds to nearest even. */
+template <typename T, int V>
+__device__ inline RnElements<T, V>
+rn_pack (const float (&values)[V])
+{
+  RnElements<T, V> pack;
+#pragma unroll
+  for (int k = 0; k < V; k++)
+    pack.values[k] = rn_from_float<T> (values[k]);
+  return pack;
+}
+
 template <int V, typename T>
 __device__ inline void
 rn_write (T *p, const float (&values)[V])
 {
   RN_CHECK_ALIGNED (p, (int) alignof (RnElements<T, V>));
-  RnElements<T, V> pack;
-#pragma unroll
-  for (int k = 0; k < V; k++)
-    pack.values[k] = rn_from_float<T> (values[k]);
-  *reinterpret_cast<RnElements<T, V> *> (p) = pack;
+  *reinterpret_cast<RnElements<T, V> *> (p) = rn_pack<T> (values);
 }
 
 /* Calls @body (RnWidth, i) for elements i, i + 1, ... of @n: packs of @V, then what is left one by one. */

@@ -34,13 +34,13 @@ rn_has_packs (const RnCudaMap *map, int width, const void *a, const void *b, con
 struct RnPartShape
 {
   int64_t n, c, cells;
-  RnCudaNormParts parts;
+  RnCudaChannelParts parts;
   int lanes;          /* threads of a block that have channels of their own */
   int channel_blocks; /* blocks that share the channels of a part */
 
   RnPartShape (const RnCudaMap *map, int width)
       : n (map->n), c (map->c), cells ((int64_t) map->h * map->w),
-        parts (rn_cuda_norm_parts (n, cells, map->nhwc)),
+        parts (rn_cuda_channel_parts (n, cells, map->nhwc)),
         lanes (map->nhwc ? rn_power_of_2 (c / width, 32) : 1),
         channel_blocks (map->nhwc ? (int) rn_cuda_n_parts (c / width, lanes) : map->c)
   {

@@ -16,12 +16,12 @@ rn_cuda_n_parts (int64_t n, int64_t length)
   return (n + length - 1) / length;
 }
 
-/* ---- batch norm ---- */
+/* ---- sums over the elements of a channel ---- */
 
 /* Rows of NHWC that a part has at least, and parts at most; elements of a part in NCHW. */
-#define RN_CUDA_NORM_ROWS 128
-#define RN_CUDA_NORM_PARTS 256
-#define RN_CUDA_NORM_ELEMENTS 4096
+#define RN_CUDA_PART_ROWS 128
+#define RN_CUDA_CHANNEL_PARTS 256
+#define RN_CUDA_PART_ELEMENTS 4096
 
 /*
  * The elements of one channel, cut into @parts.
@@ -33,26 +33,35 @@ typedef struct
 {
   int64_t parts, length;
   int images, per_plane; /* NCHW */
-} RnCudaNormParts;
+} RnCudaChannelParts;
 
-static inline RnCudaNormParts
-rn_cuda_norm_parts (int64_t n, int64_t cells, int nhwc)
+static inline RnCudaChannelParts
+rn_cuda_channel_parts (int64_t n, int64_t cells, int nhwc)
 {
-  RnCudaNormParts p = { 0, RN_CUDA_NORM_ELEMENTS, 1, 1 };
+  RnCudaChannelParts p = { 0, RN_CUDA_PART_ELEMENTS, 1, 1 };
 
   if (nhwc)
     {
-      p.length = rn_cuda_n_parts (n * cells, RN_CUDA_NORM_PARTS);
-      p.length = p.length > RN_CUDA_NORM_ROWS ? p.length : RN_CUDA_NORM_ROWS;
+      p.length = rn_cuda_n_parts (n * cells, RN_CUDA_CHANNEL_PARTS);
+      p.length = p.length > RN_CUDA_PART_ROWS ? p.length : RN_CUDA_PART_ROWS;
       p.parts = rn_cuda_n_parts (n * cells, p.length);
       return p;
     }
-  if (cells < RN_CUDA_NORM_ELEMENTS)
-    p.images = (int) (RN_CUDA_NORM_ELEMENTS / cells);
+  if (cells < RN_CUDA_PART_ELEMENTS)
+    p.images = (int) (RN_CUDA_PART_ELEMENTS / cells);
   p.per_plane = (int) rn_cuda_n_parts (cells, p.length);
   p.parts = p.per_plane * rn_cuda_n_parts (n, p.images);
   return p;
 }
+
+/* A float per part and channel. */
+static inline size_t
+rn_cuda_channel_sums_workspace (int64_t n, int64_t c, int64_t cells, int nhwc)
+{
+  return (size_t) (rn_cuda_channel_parts (n, cells, nhwc).parts * c) * sizeof (float);
+}
+
+/* ---- batch norm ---- */
 
 /* Whether the gradient needs sums: with given statistics it may not. */
 static inline int
@@ -68,17 +77,8 @@ rn_cuda_norm_bwd_reduces (int training, int has_diff_gamma, int has_diff_beta)
 static inline size_t
 rn_cuda_norm_workspace (int64_t n, int64_t c, int64_t cells, int nhwc, int reduces)
 {
-  const int64_t parts = reduces ? rn_cuda_norm_parts (n, cells, nhwc).parts : 0;
+  const int64_t parts = reduces ? rn_cuda_channel_parts (n, cells, nhwc).parts : 0;
   return (size_t) (c * (2 * parts + 4)) * sizeof (float);
-}
-
-/* ---- sums over channels ---- */
-
-/* A float per part, those of a batch norm, and channel. */
-static inline size_t
-rn_cuda_channel_sums_workspace (int64_t n, int64_t c, int64_t cells, int nhwc)
-{
-  return (size_t) (rn_cuda_norm_parts (n, cells, nhwc).parts * c) * sizeof (float);
 }
 
 /* ---- losses ---- */
