@@ -139,9 +139,10 @@ rn_conv_library_new (int ordinal, cudaStream_t stream, const RnConvOptions *opti
   if (library->by_rank && !options->deterministic)
     {
       g_autofree char *version = rn_cudnn_version_text ();
-      g_message ("cuDNN %s cannot write down which engines it takes, so they are taken as it ranks them; what "
-                 "measures them and keeps the fastest: cuDNN %d.%d or later",
-                 version, RN_CUDNN_WRITES_PLANS / 10000, RN_CUDNN_WRITES_PLANS % 10000 / 100);
+      g_message (
+          "cuDNN %s cannot write down which engines it takes, so they are taken as it ranks them; what "
+          "measures them and keeps the fastest: cuDNN %d.%d or later",
+          version, RN_CUDNN_WRITES_PLANS / 10000, RN_CUDNN_WRITES_PLANS % 10000 / 100);
     }
   if (!library->by_rank && !open_stores (library, ordinal, options, error))
     return NULL;
@@ -204,7 +205,7 @@ rn_conv_library_take_choices (RnConvLibrary *library, const char *text, gsize si
 {
   if (library->run == NULL)
     return;
-  g_autoptr (RnPlanStore) taken = rn_plan_store_new_from_text (text != NULL ? text : "", size);
+  g_autoptr (RnPlanStore) taken = rn_plan_store_new_from_text (text, text != NULL ? size : 0);
   for (guint i = 0; i < rn_plan_store_size (taken); i++)
     rn_plan_store_put (library->run, rn_plan_store_get (taken, i));
   const char *damage = rn_plan_store_damage (taken);
@@ -436,6 +437,7 @@ rn_conv_plan_new (RnConvLibrary *library, const RnConvProblem *problem, gsize wo
           choice != NULL ? RN_STATUS_OK : choose (library, problem, workspace_limit, &choice, reason);
       if (status != RN_STATUS_OK)
         {
+          g_clear_pointer (&choice, rn_conv_choice_unref);
           if (status != RN_STATUS_UNSUPPORTED)
             *reason = library->fault; /* not that of an engine that was left out before */
           return status;

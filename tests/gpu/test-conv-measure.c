@@ -216,6 +216,40 @@ test_failures (void)
     measure_failing (n);
 }
 
+/* Likewise each question for engines, before anything is measured. */
+static void
+test_failing_heuristics (void)
+{
+  const RnConvProblem p = problem_of (RN_CONV_FORWARD, RN_F16, FALSE);
+  RnStatus status = RN_STATUS_DEVICE;
+  unsigned n = 0;
+
+  for (; status != RN_STATUS_OK; n++)
+    {
+      const char *reason = NULL;
+      RnConvPlan *plan = NULL;
+      Case c;
+
+      start ("t4");
+      case_init (&c, &p, FALSE);
+      RnConvLibrary *library = library_new (&c, FALSE, NULL, NULL);
+      sim_cudnn_fail_heuristics (n + 1);
+      status = rn_conv_plan_new (library, &p, LIMIT, &plan, &reason);
+      sim_cudnn_fail_heuristics (0);
+      if (status != RN_STATUS_OK)
+        {
+          g_assert_cmpint (status, ==, RN_STATUS_DEVICE);
+          g_assert_nonnull (strstr (reason, "the heuristics fail"));
+          g_assert_null (plan);
+        }
+      rn_conv_plan_free (plan);
+      rn_conv_library_free (library);
+      g_assert_cmpuint (sim_cudnn_n_live (), ==, 0);
+      case_clear (&c);
+    }
+  g_assert_cmpuint (n, >, 2);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -227,5 +261,6 @@ main (int argc, char **argv)
   g_test_add_func ("/conv-measure/measures-in-place", test_measures_in_place);
   g_test_add_func ("/conv-measure/deterministic", test_deterministic);
   g_test_add_func ("/conv-measure/failures", test_failures);
+  g_test_add_func ("/conv-measure/failing-heuristics", test_failing_heuristics);
   return g_test_run ();
 }

@@ -106,6 +106,14 @@ sim_cudnn_leave_out (int64_t engine)
   left_out = engine;
 }
 
+static unsigned n_until_failure;
+
+void
+sim_cudnn_fail_heuristics (unsigned n)
+{
+  n_until_failure = n;
+}
+
 typedef struct
 {
   int64_t engine, knob;
@@ -175,6 +183,8 @@ sim_finalize_heuristics (SimDescriptor *d)
 {
   int mode = CUDNN_HEUR_MODE_INSTANT;
 
+  if (n_until_failure > 0 && --n_until_failure == 0)
+    return sim_refuse (CUDNN_STATUS_INTERNAL_ERROR, "the heuristics fail");
   if (sim_value_descriptor (d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, 0) == NULL)
     return sim_refuse (CUDNN_STATUS_BAD_PARAM, "nullptr == opset_ptr");
   if (!sim_value_enum (d, CUDNN_ATTR_ENGINEHEUR_MODE, &mode))

@@ -42,6 +42,8 @@ extern "C"
   void sim_cudnn_slow_down (int64_t engine, double factor);
   /* From now on no heuristics propose the engine; -1: all are proposed. */
   void sim_cudnn_leave_out (int64_t engine);
+  /* The @n-th time from now on that heuristics are asked they fail; 0: never. */
+  void sim_cudnn_fail_heuristics (unsigned n);
   /* Handles and descriptors that are not destroyed yet. */
   unsigned long sim_cudnn_n_live (void);
 
