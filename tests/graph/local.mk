@@ -11,8 +11,12 @@ tests_graph_test_gradient_SOURCES = tests/graph/test-gradient.c tests/graph/inte
 tests_graph_test_gradient_LDADD = $(TEST_LIBS)
 tests_graph_test_params_SOURCES = tests/graph/test-params.c
 tests_graph_test_params_LDADD = $(TEST_LIBS)
-tests_graph_test_passes_SOURCES = tests/graph/test-passes.c tests/graph/nets.c tests/graph/nets.h
+PASS_FIXTURE = tests/graph/pass-fixture.c tests/graph/pass-fixture.h tests/graph/nets.c tests/graph/nets.h
+tests_graph_test_passes_SOURCES = tests/graph/test-passes.c $(PASS_FIXTURE)
 tests_graph_test_passes_LDADD = $(TEST_LIBS)
+check_PROGRAMS += tests/graph/test-mask-sums
+tests_graph_test_mask_sums_SOURCES = tests/graph/test-mask-sums.c $(PASS_FIXTURE)
+tests_graph_test_mask_sums_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += tests/graph/test-cost
 tests_graph_test_cost_SOURCES = tests/graph/test-cost.c tests/graph/nets.c tests/graph/nets.h
@@ -36,10 +40,12 @@ check_PROGRAMS += tests/graph/test-layout
 tests_graph_test_layout_SOURCES = tests/graph/test-layout.c $(PLANNED_STEP)
 tests_graph_test_layout_LDADD = $(TEST_LIBS)
 check_PROGRAMS += tests/graph/test-queues
-tests_graph_test_queues_SOURCES = tests/graph/test-queues.c tests/graph/late-device.c tests/graph/late-device.h $(PLANNED_STEP)
+tests_graph_test_queues_SOURCES = tests/graph/test-queues.c tests/graph/late-device.c tests/graph/late-device.h \
+  $(PLANNED_STEP)
 tests_graph_test_queues_LDADD = $(TEST_LIBS)
 check_PROGRAMS += tests/graph/test-amp
-tests_graph_test_amp_SOURCES = tests/graph/test-amp.c tests/graph/interpreter.c tests/graph/interpreter.h $(PLANNED_STEP)
+tests_graph_test_amp_SOURCES = tests/graph/test-amp.c tests/graph/interpreter.c tests/graph/interpreter.h \
+  $(PLANNED_STEP)
 tests_graph_test_amp_LDADD = $(TEST_LIBS)
 check_PROGRAMS += tests/graph/test-recompute
 tests_graph_test_recompute_SOURCES = tests/graph/test-recompute.c tests/graph/nets.c tests/graph/nets.h \

@@ -1,82 +1,25 @@
 /* test-passes.c: what each pass does to small networks, by counting ops, and what rn_graph_check finds. */
 #include "config.h"
 
-#include "tests/graph/nets.h"
+#include "tests/graph/pass-fixture.h"
 
 #include <string.h>
-
-typedef void (*Net) (RnGraph *graph, const NetOptions *options);
-
-typedef struct
-{
-  RnParamSet *params;
-  RnGraph *graph;
-} Fixture;
-
-static void
-fixture_clear (Fixture *f)
-{
-  rn_graph_free (f->graph);
-  rn_param_set_free (f->params);
-}
-
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Fixture, fixture_clear)
-
-static Fixture
-forward (RnMode mode, Net net, NetOptions options)
-{
-  g_autoptr (GError) error = NULL;
-  Fixture f = { .params = rn_param_set_new () };
-  f.graph = rn_graph_new (mode, f.params);
-  net (f.graph, &options);
-  rn_graph_finish_forward (f.graph, &error);
-  g_assert_no_error (error);
-  return f;
-}
-
-static Fixture
-step (RnMode mode, Net net, NetOptions options, gboolean fold)
-{
-  g_autoptr (GError) error = NULL;
-  Fixture f = forward (mode, net, options);
-  rn_passes_run (f.graph, &(RnPassOptions){ .fold_frozen_bn = fold, .cblk = 1 }, NULL, NULL, &error);
-  g_assert_no_error (error);
-  return f;
-}
-
-static int
-count (const Fixture *f, RnOp op)
-{
-  int n = 0;
-  for (guint i = 0; i < f->graph->ops->len; i++)
-    n += rn_graph_op (f->graph, (int) i)->op == op;
-  return n;
-}
-
-static int
-find_op (const Fixture *f, RnOp op, const char *scope)
-{
-  for (int i = 0; i < (int) f->graph->ops->len; i++)
-    if (rn_graph_op (f->graph, i)->op == op && g_str_equal (rn_graph_op (f->graph, i)->scope, scope))
-      return i;
-  g_error ("no %s %s", rn_op_name (op), scope);
-}
 
 /* ---- forward ---- */
 
 static void
 test_fold_and_fuse (void)
 {
-  g_auto (Fixture) f = step (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 }, TRUE);
+  g_auto (Fixture) f = fixture_step (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 }, TRUE);
   /* stem, pool, two and three convolutions, head, loss */
   g_assert_cmpint (f.graph->turn, ==, 9);
-  g_assert_cmpint (count (&f, RN_OP_CONV2D_FWD), ==, 7);
-  g_assert_cmpint (count (&f, RN_OP_BATCH_NORM_FWD), ==, 0);
-  g_assert_cmpint (count (&f, RN_OP_RELU_FWD), ==, 0);
+  g_assert_cmpint (fixture_count (&f, RN_OP_CONV2D_FWD), ==, 7);
+  g_assert_cmpint (fixture_count (&f, RN_OP_BATCH_NORM_FWD), ==, 0);
+  g_assert_cmpint (fixture_count (&f, RN_OP_RELU_FWD), ==, 0);
 
   /* The add went into the later one of its writers, the projection, whose residual is the other branch. */
-  const RnGraphOp *down = rn_graph_op (f.graph, find_op (&f, RN_OP_CONV2D_FWD, "layer1.1.conv_down"));
-  const RnGraphOp *second = rn_graph_op (f.graph, find_op (&f, RN_OP_CONV2D_FWD, "layer1.1.conv2"));
+  const RnGraphOp *down = rn_graph_op (f.graph, fixture_find (&f, RN_OP_CONV2D_FWD, "layer1.1.conv_down"));
+  const RnGraphOp *second = rn_graph_op (f.graph, fixture_find (&f, RN_OP_CONV2D_FWD, "layer1.1.conv2"));
   g_assert_cmpint (down->in[RN_CONV_RESIDUAL], ==, second->out[RN_CONV_DST]);
   g_assert_true (down->args.conv.relu);
   g_assert_false (second->args.conv.relu);
@@ -91,14 +34,14 @@ test_unfolded (void)
   for (int training = 0; training < 2; training++)
     {
       g_auto (Fixture) f =
-          step (RN_MODE_TRAIN, net_residual, (NetOptions){ .bn_training = training }, training);
-      g_assert_cmpint (count (&f, RN_OP_BATCH_NORM_FWD), ==, 6);
-      g_assert_cmpint (count (&f, RN_OP_BATCH_NORM_BWD), ==, 6);
-      g_assert_cmpint (count (&f, RN_OP_RELU_FWD), ==, 0);
+          fixture_step (RN_MODE_TRAIN, net_residual, (NetOptions){ .bn_training = training }, training);
+      g_assert_cmpint (fixture_count (&f, RN_OP_BATCH_NORM_FWD), ==, 6);
+      g_assert_cmpint (fixture_count (&f, RN_OP_BATCH_NORM_BWD), ==, 6);
+      g_assert_cmpint (fixture_count (&f, RN_OP_RELU_FWD), ==, 0);
       /* The adds have no convolution in front of them, but take the ReLU behind them. */
-      const RnGraphOp *add = rn_graph_op (f.graph, find_op (&f, RN_OP_ADD, "layer1.0.add"));
+      const RnGraphOp *add = rn_graph_op (f.graph, fixture_find (&f, RN_OP_ADD, "layer1.0.add"));
       g_assert_true (add->args.add.relu);
-      const RnGraphOp *norm = rn_graph_op (f.graph, find_op (&f, RN_OP_BATCH_NORM_FWD, "stem.bn1"));
+      const RnGraphOp *norm = rn_graph_op (f.graph, fixture_find (&f, RN_OP_BATCH_NORM_FWD, "stem.bn1"));
       g_assert_true (norm->args.norm.relu);
       g_assert_cmpint (norm->args.norm.training, ==, training);
       g_assert_cmpint (norm->out[RN_NORM_RUNNING_VAR] != RN_NO_VALUE, ==, training);
@@ -136,8 +79,8 @@ test_must_fold (void)
 static void
 test_loss_mode (void)
 {
-  g_auto (Fixture) f = step (RN_MODE_LOSS, net_residual, (NetOptions){ .bn_training = TRUE }, FALSE);
-  g_assert_cmpint (count (&f, RN_OP_BATCH_NORM_FWD), ==, 0);
+  g_auto (Fixture) f = fixture_step (RN_MODE_LOSS, net_residual, (NetOptions){ .bn_training = TRUE }, FALSE);
+  g_assert_cmpint (fixture_count (&f, RN_OP_BATCH_NORM_FWD), ==, 0);
   g_assert_cmpint ((int) f.graph->ops->len, ==, 9);
   g_assert_cmpint (f.graph->turn, ==, 9);
   for (RnValueId v = 0; v < (int) f.graph->values->len; v++)
@@ -145,7 +88,7 @@ test_loss_mode (void)
       g_assert_cmpint (rn_graph_value (f.graph, v)->kind, !=, RN_VALUE_GRADIENT);
       g_assert_false (rn_graph_value (f.graph, v)->requires_grad);
     }
-  const RnGraphOp *pool = rn_graph_op (f.graph, find_op (&f, RN_OP_MAX_POOL_FWD, "stem.max_pool_fwd"));
+  const RnGraphOp *pool = rn_graph_op (f.graph, fixture_find (&f, RN_OP_MAX_POOL_FWD, "stem.max_pool_fwd"));
   g_assert_cmpint (pool->out[RN_POOL_INDEX], ==, RN_NO_VALUE);
 }
 
@@ -176,41 +119,41 @@ test_fuse_keeps_what_is_read (void)
 static void
 test_gradient (void)
 {
-  g_auto (Fixture) f = step (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 }, TRUE);
-  g_assert_cmpint (count (&f, RN_OP_CONV2D_BWD_WEIGHTS), ==, 7);
-  g_assert_cmpint (count (&f, RN_OP_CONV2D_BWD_DATA), ==, 6); /* none for the image */
-  g_assert_cmpint (count (&f, RN_OP_RELU_BWD), ==, 5);
-  g_assert_cmpint (count (&f, RN_OP_MAX_POOL_BWD), ==, 1);
+  g_auto (Fixture) f = fixture_step (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 }, TRUE);
+  g_assert_cmpint (fixture_count (&f, RN_OP_CONV2D_BWD_WEIGHTS), ==, 7);
+  g_assert_cmpint (fixture_count (&f, RN_OP_CONV2D_BWD_DATA), ==, 6); /* none for the image */
+  g_assert_cmpint (fixture_count (&f, RN_OP_RELU_BWD), ==, 5);
+  g_assert_cmpint (fixture_count (&f, RN_OP_MAX_POOL_BWD), ==, 1);
   /* Two values have two readers: the first block's input, a pooled map, and its output, whose ReLU mask takes
    * the sum. */
-  g_assert_cmpint (count (&f, RN_OP_ADD), ==, 1);
-  const RnGraphOp *mask = rn_graph_op (f.graph, find_op (&f, RN_OP_RELU_BWD, "layer1.0.conv2"));
+  g_assert_cmpint (fixture_count (&f, RN_OP_ADD), ==, 1);
+  const RnGraphOp *mask = rn_graph_op (f.graph, fixture_find (&f, RN_OP_RELU_BWD, "layer1.0.conv2"));
   g_assert_cmpint (mask->in[RN_RELU_BWD_B], !=, RN_NO_VALUE);
 
   /* The weights' gradient comes before that of the input. */
-  g_assert_cmpint (find_op (&f, RN_OP_CONV2D_BWD_WEIGHTS, "head"), <,
-                   find_op (&f, RN_OP_CONV2D_BWD_DATA, "head"));
-  const RnGraphOp *weights = rn_graph_op (f.graph, find_op (&f, RN_OP_CONV2D_BWD_WEIGHTS, "head"));
+  g_assert_cmpint (fixture_find (&f, RN_OP_CONV2D_BWD_WEIGHTS, "head"), <,
+                   fixture_find (&f, RN_OP_CONV2D_BWD_DATA, "head"));
+  const RnGraphOp *weights = rn_graph_op (f.graph, fixture_find (&f, RN_OP_CONV2D_BWD_WEIGHTS, "head"));
   g_assert_cmpint (weights->out[RN_CONV_BW_DIFF_BIAS], !=, RN_NO_VALUE);
   g_assert_cmpint (weights->in[RN_CONV_BW_WEIGHTS], ==, RN_NO_VALUE);
   g_assert_false (
-      rn_graph_op (f.graph, find_op (&f, RN_OP_CONV2D_BWD_DATA, "layer1.0.conv2"))->args.conv.relu);
+      rn_graph_op (f.graph, fixture_find (&f, RN_OP_CONV2D_BWD_DATA, "layer1.0.conv2"))->args.conv.relu);
 }
 
 static void
 test_frozen_prefix (void)
 {
-  g_auto (Fixture) f = step (RN_MODE_TRAIN, net_residual, (NetOptions){ .frozen_stem = TRUE }, TRUE);
+  g_auto (Fixture) f = fixture_step (RN_MODE_TRAIN, net_residual, (NetOptions){ .frozen_stem = TRUE }, TRUE);
   for (int i = f.graph->turn; i < (int) f.graph->ops->len; i++)
     {
       const char *scope = rn_graph_op (f.graph, i)->scope;
       g_assert_false (g_str_has_prefix (scope, "stem") || g_str_has_prefix (scope, "layer1.0"));
     }
-  g_assert_cmpint (count (&f, RN_OP_CONV2D_BWD_WEIGHTS), ==, 4);
-  g_assert_cmpint (count (&f, RN_OP_CONV2D_BWD_DATA), ==,
+  g_assert_cmpint (fixture_count (&f, RN_OP_CONV2D_BWD_WEIGHTS), ==, 4);
+  g_assert_cmpint (fixture_count (&f, RN_OP_CONV2D_BWD_DATA), ==,
                    2); /* head, and the second convolution of the block */
-  g_assert_cmpint (count (&f, RN_OP_RELU_BWD), ==, 2);
-  g_assert_cmpint (count (&f, RN_OP_ADD) + count (&f, RN_OP_MAX_POOL_BWD), ==, 0);
+  g_assert_cmpint (fixture_count (&f, RN_OP_RELU_BWD), ==, 2);
+  g_assert_cmpint (fixture_count (&f, RN_OP_ADD) + fixture_count (&f, RN_OP_MAX_POOL_BWD), ==, 0);
 }
 
 /* With nothing to learn nothing is left of the backward part, not even the losses' gradients. */
@@ -218,21 +161,22 @@ static void
 test_all_frozen (void)
 {
   g_autoptr (GError) error = NULL;
-  g_auto (Fixture) f = forward (RN_MODE_TRAIN, net_pyramid, (NetOptions){ 0 });
+  g_auto (Fixture) f = fixture_forward (RN_MODE_TRAIN, net_pyramid, (NetOptions){ 0 });
   for (int i = 0; i < rn_param_set_size (f.params); i++)
     rn_param_set_edit (f.params, i)->trainable = FALSE;
   rn_passes_run (f.graph, &(RnPassOptions){ .cblk = 1 }, NULL, NULL, &error);
   g_assert_no_error (error);
   g_assert_cmpint ((int) f.graph->ops->len, ==, f.graph->turn);
-  g_assert_cmpint (rn_graph_op (f.graph, find_op (&f, RN_OP_FOCAL_LOSS, "loss_cls.0"))->out[RN_LOSS_DIFF], ==,
-                   RN_NO_VALUE);
+  g_assert_cmpint (
+      rn_graph_op (f.graph, fixture_find (&f, RN_OP_FOCAL_LOSS, "loss_cls.0"))->out[RN_LOSS_DIFF], ==,
+      RN_NO_VALUE);
 }
 
 /* Groups ascending, then the trunk; so the shared parameters are summed from level 0 on. */
 static void
 test_order_of_groups (void)
 {
-  g_auto (Fixture) f = step (RN_MODE_TRAIN, net_pyramid, (NetOptions){ 0 }, TRUE);
+  g_auto (Fixture) f = fixture_step (RN_MODE_TRAIN, net_pyramid, (NetOptions){ 0 }, TRUE);
   int last = 0;
   for (int i = f.graph->turn; i < (int) f.graph->ops->len; i++)
     {
@@ -263,8 +207,8 @@ test_order_of_groups (void)
 static void
 test_upsample_gradient (void)
 {
-  g_auto (Fixture) f = step (RN_MODE_TRAIN, net_pyramid, (NetOptions){ 0 }, TRUE);
-  g_assert_cmpint (count (&f, RN_OP_UPSAMPLE_BWD), ==, 2);
+  g_auto (Fixture) f = fixture_step (RN_MODE_TRAIN, net_pyramid, (NetOptions){ 0 }, TRUE);
+  g_assert_cmpint (fixture_count (&f, RN_OP_UPSAMPLE_BWD), ==, 2);
   for (int i = f.graph->turn; i < (int) f.graph->ops->len; i++)
     if (rn_graph_op (f.graph, i)->op == RN_OP_UPSAMPLE_BWD)
       g_assert_cmpint (rn_graph_op (f.graph, i)->in[RN_UPSAMPLE_ADDEND], !=, RN_NO_VALUE);
@@ -274,7 +218,7 @@ test_upsample_gradient (void)
 static void
 test_gradient_values (void)
 {
-  g_auto (Fixture) f = step (RN_MODE_TRAIN, net_pyramid, (NetOptions){ 0 }, TRUE);
+  g_auto (Fixture) f = fixture_step (RN_MODE_TRAIN, net_pyramid, (NetOptions){ 0 }, TRUE);
   g_autofree int *writers = rn_graph_find_writers (f.graph);
   int n_params = 0;
   for (RnValueId v = 0; v < (int) f.graph->values->len; v++)
@@ -314,127 +258,13 @@ test_crossing_groups (void)
   g_assert_nonnull (strstr (error->message, "another group"));
 }
 
-/* ---- sums of masked gradients ---- */
-
-static Fixture
-step_with_sums (Net net, NetOptions options, gboolean fold)
-{
-  g_autoptr (GError) error = NULL;
-  const RnPassOptions passes = { .fold_frozen_bn = fold, .cblk = 1, .mask_sums = TRUE };
-  Fixture f = forward (RN_MODE_TRAIN, net, options);
-  rn_passes_run (f.graph, &passes, NULL, NULL, &error);
-  g_assert_no_error (error);
-  return f;
-}
-
-/* The masks that give sums. */
-static int
-count_sums (const Fixture *f)
-{
-  int n = 0;
-  for (int i = 0; i < (int) f->graph->ops->len; i++)
-    {
-      const RnGraphOp *op = rn_graph_op (f->graph, i);
-      n += op->op == RN_OP_RELU_BWD && op->out[RN_RELU_BWD_SUMS] != RN_NO_VALUE;
-    }
-  return n;
-}
-
-/* What op @i takes as sums is what the mask in front of it gives, if there is a mask, and else nothing.
- * Returns whether there is one. */
-static gboolean
-check_sums_of (const Fixture *f, const int *writers, int i)
-{
-  const RnGraphOp *op = rn_graph_op (f->graph, i);
-  const RnGraphOp *writer = rn_graph_op (f->graph, writers[op->in[RN_CONV_BW_DIFF_DST]]);
-  gboolean is_masked = writer->op == RN_OP_RELU_BWD;
-  g_assert_cmpint (op->in[RN_CONV_BW_SUMS], ==, is_masked ? writer->out[RN_RELU_BWD_SUMS] : RN_NO_VALUE);
-  if (is_masked)
-    g_assert_cmpint (op->in[RN_CONV_BW_SUMS], !=, RN_NO_VALUE);
-  return is_masked;
-}
-
-static void
-check_sums (const Fixture *f, int n_masked, int n_others)
-{
-  g_autofree int *writers = rn_graph_find_writers (f->graph);
-  int n[2] = { 0 };
-  for (int i = 0; i < (int) f->graph->ops->len; i++)
-    if (rn_graph_op (f->graph, i)->op == RN_OP_CONV2D_BWD_WEIGHTS)
-      n[check_sums_of (f, writers, i)]++;
-  g_assert_cmpint (n[TRUE], ==, n_masked);
-  g_assert_cmpint (n[FALSE], ==, n_others);
-}
-
-/* Every convolution but the head has a mask behind it; two of them share one, as a block and its shortcut do.
- */
-static void
-test_mask_sums (void)
-{
-  g_auto (Fixture) f = step_with_sums (net_residual, (NetOptions){ 0 }, TRUE);
-  check_sums (&f, 6, 1);
-  g_assert_cmpint (count_sums (&f), ==, 5);
-  const RnGraphOp *last = rn_graph_op (f.graph, find_op (&f, RN_OP_CONV2D_BWD_WEIGHTS, "layer1.1.conv2"));
-  const RnGraphOp *down = rn_graph_op (f.graph, find_op (&f, RN_OP_CONV2D_BWD_WEIGHTS, "layer1.1.conv_down"));
-  g_assert_cmpint (last->in[RN_CONV_BW_SUMS], ==, down->in[RN_CONV_BW_SUMS]);
-}
-
-/* In a neck gradients are sums of several, and in a head those of a loss. */
-static void
-test_mask_sums_of_pyramid (void)
-{
-  g_auto (Fixture) f = step_with_sums (net_pyramid, (NetOptions){ 0 }, TRUE);
-  g_autofree int *writers = rn_graph_find_writers (f.graph);
-  int n[2] = { 0 };
-  for (int i = 0; i < (int) f.graph->ops->len; i++)
-    if (rn_graph_op (f.graph, i)->op == RN_OP_CONV2D_BWD_WEIGHTS)
-      n[check_sums_of (&f, writers, i)]++;
-  g_assert_cmpint (n[TRUE], >, 0);
-  g_assert_cmpint (n[FALSE], >, 0);
-}
-
-/* Nobody asks for them: a batch norm lies between mask and convolution; or it is folded, and is not trained.
- */
-static void
-test_no_mask_sums (void)
-{
-  g_auto (Fixture) unfolded = step_with_sums (net_residual, (NetOptions){ 0 }, FALSE);
-  g_assert_cmpint (count_sums (&unfolded), ==, 0);
-  check_sums (&unfolded, 0, 7);
-
-  g_autoptr (GError) error = NULL;
-  g_auto (Fixture) f = forward (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 });
-  for (int i = 0; i < rn_param_set_size (f.params); i++)
-    if (rn_param_set_get (f.params, i)->is_norm)
-      rn_param_set_edit (f.params, i)->trainable = FALSE;
-  rn_passes_run (f.graph, &(RnPassOptions){ .fold_frozen_bn = TRUE, .cblk = 1, .mask_sums = TRUE }, NULL,
-                 NULL, &error);
-  g_assert_no_error (error);
-  g_assert_cmpint (count (&f, RN_OP_RELU_BWD), ==, 5);
-  g_assert_cmpint (count_sums (&f), ==, 0);
-}
-
-/* A convolution that rounds a gradient before it reads it adds up what is rounded. */
-static void
-test_mask_sums_of_rounded (void)
-{
-  g_auto (Fixture) f = step (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 }, TRUE);
-  int rounding = find_op (&f, RN_OP_CONV2D_BWD_WEIGHTS, "layer1.0.conv1");
-  rn_graph_op (f.graph, rounding)->args.conv.compute = RN_F16;
-  rn_pass_mask_sums (f.graph);
-  g_autofree char *fault = rn_graph_check (f.graph);
-  g_assert_null (fault);
-  g_assert_cmpint (rn_graph_op (f.graph, rounding)->in[RN_CONV_BW_SUMS], ==, RN_NO_VALUE);
-  g_assert_cmpint (count_sums (&f), ==, 4);
-}
-
 /* ---- all together ---- */
 
 static void
 test_layout (void)
 {
   g_autoptr (GError) error = NULL;
-  g_auto (Fixture) f = forward (RN_MODE_TRAIN, net_pyramid, (NetOptions){ 0 });
+  g_auto (Fixture) f = fixture_forward (RN_MODE_TRAIN, net_pyramid, (NetOptions){ 0 });
   rn_passes_run (f.graph, &(RnPassOptions){ .fold_frozen_bn = TRUE, .cblk = 8 }, NULL, NULL, &error);
   g_assert_no_error (error);
   for (RnValueId v = 0; v < (int) f.graph->values->len; v++)
@@ -455,7 +285,7 @@ test_normalize (void)
   for (gsize k = 0; k < G_N_ELEMENTS (levels); k++)
     {
       g_autoptr (GError) error = NULL;
-      g_auto (Fixture) f = forward (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 });
+      g_auto (Fixture) f = fixture_forward (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 });
       const RnPassOptions options = { .cblk = 8,
                                       .normalize = TRUE,
                                       .amp = { .level = levels[k], .dtype = RN_BF16 } };
@@ -499,7 +329,7 @@ static void
 test_trace (void)
 {
   g_autoptr (GError) error = NULL;
-  g_auto (Fixture) f = forward (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 });
+  g_auto (Fixture) f = fixture_forward (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 });
   GString *names = g_string_new (NULL);
   const RnPassOptions options = { .fold_frozen_bn = TRUE, .normalize = TRUE, .cblk = 1 };
   rn_passes_run (f.graph, &options, note_pass, names, &error);
@@ -511,7 +341,7 @@ test_trace (void)
 static void
 test_print (void)
 {
-  g_auto (Fixture) f = step (RN_MODE_TRAIN, net_pyramid, (NetOptions){ 0 }, TRUE);
+  g_auto (Fixture) f = fixture_step (RN_MODE_TRAIN, net_pyramid, (NetOptions){ 0 }, TRUE);
   g_autofree char *text = rn_graph_print (f.graph);
   g_auto (GStrv) lines = g_strsplit (text, "\n", -1);
   g_assert_cmpuint (g_strv_length (lines), ==, f.graph->ops->len + 2); /* the turn, and the end */
@@ -545,7 +375,7 @@ lose_a_slot (Fixture *f)
 static void
 use_a_slot_too_many (Fixture *f)
 {
-  rn_graph_op (f->graph, find_op (f, RN_OP_MAX_POOL_FWD, "stem.max_pool_fwd"))->in[1] = 0;
+  rn_graph_op (f->graph, fixture_find (f, RN_OP_MAX_POOL_FWD, "stem.max_pool_fwd"))->in[1] = 0;
 }
 
 static void
@@ -563,7 +393,7 @@ write_a_parameter (Fixture *f)
 static void
 accumulate_into_an_activation (Fixture *f)
 {
-  RnGraphOp *op = rn_graph_op (f->graph, find_op (f, RN_OP_CONV2D_BWD_WEIGHTS, "head"));
+  RnGraphOp *op = rn_graph_op (f->graph, fixture_find (f, RN_OP_CONV2D_BWD_WEIGHTS, "head"));
   RnTensorDesc desc = rn_graph_value (f->graph, op->out[0])->desc;
   op->out[0] = rn_graph_add_value (f->graph, "x", desc, RN_VALUE_GRADIENT, -1);
 }
@@ -583,7 +413,7 @@ change_a_parameter (Fixture *f)
 static void
 lose_an_output (Fixture *f)
 {
-  rn_graph_drop_op (f->graph, find_op (f, RN_OP_FOCAL_LOSS, "loss_cls.0"));
+  rn_graph_drop_op (f->graph, fixture_find (f, RN_OP_FOCAL_LOSS, "loss_cls.0"));
   rn_graph_sweep (f->graph);
   for (int i = (int) f->graph->ops->len; i > f->graph->turn;) /* with all that needs it */
     rn_graph_drop_op (f->graph, --i);
@@ -628,7 +458,7 @@ static void
 test_planted_fault (gconstpointer data)
 {
   const Fault *fault = data;
-  g_auto (Fixture) f = step (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 }, TRUE);
+  g_auto (Fixture) f = fixture_step (RN_MODE_TRAIN, net_residual, (NetOptions){ 0 }, TRUE);
   g_autofree char *sound = rn_graph_check (f.graph);
   g_assert_null (sound);
   fault->plant (&f);
@@ -654,14 +484,10 @@ main (int argc, char **argv)
   g_test_add_func ("/graph/passes/upsample-gradient", test_upsample_gradient);
   g_test_add_func ("/graph/passes/gradient-values", test_gradient_values);
   g_test_add_func ("/graph/passes/crossing-groups", test_crossing_groups);
-  g_test_add_func ("/graph/passes/mask-sums", test_mask_sums);
-  g_test_add_func ("/graph/passes/mask-sums-of-pyramid", test_mask_sums_of_pyramid);
-  g_test_add_func ("/graph/passes/no-mask-sums", test_no_mask_sums);
-  g_test_add_func ("/graph/passes/mask-sums-of-rounded", test_mask_sums_of_rounded);
   g_test_add_func ("/graph/passes/layout", test_layout);
   g_test_add_func ("/graph/passes/trace", test_trace);
-  g_test_add_func ("/passes/normalize", test_normalize);
-  g_test_add_func ("/passes/normalize-without-image", test_normalize_without_image);
+  g_test_add_func ("/graph/passes/normalize", test_normalize);
+  g_test_add_func ("/graph/passes/normalize-without-image", test_normalize_without_image);
   g_test_add_func ("/graph/passes/print", test_print);
   for (guint i = 0; i < G_N_ELEMENTS (faults); i++)
     {
