@@ -43,18 +43,10 @@ call_new (RnOp op, guint in_present, guint out_present)
 }
 
 static void
-add_maps (GArray *calls, RnDType t, gboolean nhwc)
+add_elementwise (GArray *calls, const RnTensorDesc d)
 {
-  const int64_t cblk = nhwc ? CHANNELS : 1;
-  const RnTensorDesc d = rn_desc_nchw (t, IMAGES, CHANNELS, HEIGHT, WIDTH, cblk);
-  const RnTensorDesc coarse = rn_desc_nchw (t, IMAGES, CHANNELS, HEIGHT / 2, WIDTH / 2, cblk);
-  RnTensorDesc other = d, index = coarse;
-  const RnPoolArgs pool = { .kernel = { 3, 3 }, .stride = { 2, 2 }, .pad = { 1, 1 } };
-  RnOpCall call;
+  RnOpCall call = call_new (RN_OP_RELU_BWD, 7, 1);
 
-  other.cblk = nhwc ? 1 : CHANNELS;
-  index.dtype = RN_U8;
-  call = call_new (RN_OP_RELU_BWD, 7, 1);
   call.in[0] = call.in[1] = call.in[2] = call.out[0] = d;
   g_array_append_val (calls, call);
   call.out_present = 3;
@@ -63,7 +55,17 @@ add_maps (GArray *calls, RnDType t, gboolean nhwc)
   call = call_new (RN_OP_ADD, 3, 1);
   call.in[0] = call.in[1] = call.out[0] = d;
   g_array_append_val (calls, call);
-  call = call_new (RN_OP_REORDER, 1, 1);
+  call = call_new (RN_OP_RELU_FWD, 1, 1);
+  call.in[0] = call.out[0] = d;
+  g_array_append_val (calls, call);
+}
+
+/* @other: in the other layout. */
+static void
+add_moves (GArray *calls, const RnTensorDesc d, const RnTensorDesc other, const RnTensorDesc coarse)
+{
+  RnOpCall call = call_new (RN_OP_REORDER, 1, 1);
+
   call.in[0] = d;
   call.out[0] = other;
   g_array_append_val (calls, call);
@@ -75,7 +77,19 @@ add_maps (GArray *calls, RnDType t, gboolean nhwc)
   call.in[0] = d;
   call.in[1] = call.out[0] = coarse;
   g_array_append_val (calls, call);
-  call = call_new (RN_OP_MAX_POOL_FWD, 1, 3);
+  call = call_new (RN_OP_ZERO, 0, 1);
+  call.out[0] = d;
+  g_array_append_val (calls, call);
+}
+
+static void
+add_pools (GArray *calls, const RnTensorDesc d, const RnTensorDesc coarse)
+{
+  const RnPoolArgs pool = { .kernel = { 3, 3 }, .stride = { 2, 2 }, .pad = { 1, 1 } };
+  RnOpCall call = call_new (RN_OP_MAX_POOL_FWD, 1, 3);
+  RnTensorDesc index = coarse;
+
+  index.dtype = RN_U8;
   call.args.pool = pool;
   call.in[0] = d;
   call.out[0] = coarse;
@@ -87,19 +101,6 @@ add_maps (GArray *calls, RnDType t, gboolean nhwc)
   call.in[1] = index;
   call.out[0] = d;
   g_array_append_val (calls, call);
-  call = call_new (RN_OP_BATCH_NORM_FWD, 7, 7);
-  call.args.norm = (RnNormArgs){ .eps = 1e-5f, .momentum = 0.1f, .training = TRUE, .relu = TRUE };
-  call.in[0] = call.out[0] = d;
-  call.in[1] = call.in[2] = call.out[1] = call.out[2] = rn_desc_vector (RN_F32, CHANNELS);
-  g_array_append_val (calls, call);
-  call = call_new (RN_OP_BATCH_NORM_BWD, 31, 7);
-  call.args.norm = (RnNormArgs){ .eps = 1e-5f, .training = TRUE };
-  call.in[0] = call.in[1] = call.out[0] = d;
-  call.in[2] = call.in[3] = call.in[4] = call.out[1] = call.out[2] = rn_desc_vector (RN_F32, CHANNELS);
-  g_array_append_val (calls, call);
-  call = call_new (RN_OP_RELU_FWD, 1, 1);
-  call.in[0] = call.out[0] = d;
-  g_array_append_val (calls, call);
   call = call_new (RN_OP_AVG_POOL_FWD, 1, 1);
   call.args.pool = (RnPoolArgs){ .kernel = { 2, 2 }, .stride = { 2, 2 } };
   call.in[0] = d;
@@ -109,9 +110,36 @@ add_maps (GArray *calls, RnDType t, gboolean nhwc)
   call.in[0] = coarse;
   call.out[0] = d;
   g_array_append_val (calls, call);
-  call = call_new (RN_OP_ZERO, 0, 1);
-  call.out[0] = d;
+}
+
+static void
+add_norms (GArray *calls, const RnTensorDesc d)
+{
+  const RnTensorDesc v = rn_desc_vector (RN_F32, CHANNELS);
+  RnOpCall call = call_new (RN_OP_BATCH_NORM_FWD, 7, 7);
+
+  call.args.norm = (RnNormArgs){ .eps = 1e-5f, .momentum = 0.1f, .training = TRUE, .relu = TRUE };
+  call.in[0] = call.out[0] = d;
+  call.in[1] = call.in[2] = call.out[1] = call.out[2] = v;
   g_array_append_val (calls, call);
+  call = call_new (RN_OP_BATCH_NORM_BWD, 31, 7);
+  call.args.norm = (RnNormArgs){ .eps = 1e-5f, .training = TRUE };
+  call.in[0] = call.in[1] = call.out[0] = d;
+  call.in[2] = call.in[3] = call.in[4] = call.out[1] = call.out[2] = v;
+  g_array_append_val (calls, call);
+}
+
+static void
+add_maps (GArray *calls, RnDType t, gboolean nhwc)
+{
+  const int64_t cblk = nhwc ? CHANNELS : 1;
+  const RnTensorDesc d = rn_desc_nchw (t, IMAGES, CHANNELS, HEIGHT, WIDTH, cblk);
+  const RnTensorDesc coarse = rn_desc_nchw (t, IMAGES, CHANNELS, HEIGHT / 2, WIDTH / 2, cblk);
+
+  add_elementwise (calls, d);
+  add_moves (calls, d, rn_desc_nchw (t, IMAGES, CHANNELS, HEIGHT, WIDTH, nhwc ? 1 : CHANNELS), coarse);
+  add_pools (calls, d, coarse);
+  add_norms (calls, d);
 }
 
 /* Losses and selection of one level; no box is matched. */
@@ -218,6 +246,23 @@ new_memory (RnDevice *device, Buffers *b, gsize bytes)
   return memory;
 }
 
+/* Zero, but for scalars (a norm's type, a normaliser) and sizes: images fill the batch. */
+static void *
+new_input (RnDevice *device, Buffers *b, const RnOpCall *call, int slot)
+{
+  const RnTensorDesc *d = &call->in[slot];
+  const float two = 2;
+  void *memory = new_memory (device, b, rn_desc_bytes (d));
+
+  if (call->op == RN_OP_NORMALIZE && slot == RN_NORMALIZE_SIZES
+      && !check (device, device->vtbl->fill (device, memory, 0x7f, rn_desc_bytes (d)), "fill"))
+    exit (1);
+  if (d->dtype == RN_F32 && rn_desc_elements (d) == 1
+      && !check (device, device->vtbl->copy_in (device, memory, &two, sizeof two), "copy"))
+    exit (1);
+  return memory;
+}
+
 static void
 run_times (RnDevice *device, const RnOpCall *call, const RnPrepared *prepared, const Buffers *b, int times)
 {
@@ -234,7 +279,6 @@ static double
 measure (RnDevice *device, const RnOpCall *call)
 {
   g_autoptr (GError) error = NULL;
-  const float two = 2; /* every scalar: a norm's type, a normaliser */
   RnPrepared prepared = { NULL };
   Buffers b = { .memory = g_ptr_array_new () };
   double best = 0;
@@ -247,17 +291,7 @@ measure (RnDevice *device, const RnOpCall *call)
     }
   for (int i = 0; i < RN_OP_MAX_IN; i++)
     if (RN_HAS_IN (call, i))
-      b.in[i] = new_memory (device, &b, rn_desc_bytes (&call->in[i]));
-  if (call->op == RN_OP_NORMALIZE /* images that fill the batch */
-      && !check (device,
-                 device->vtbl->fill (device, (void *) b.in[RN_NORMALIZE_SIZES], 0x7f,
-                                     rn_desc_bytes (&call->in[RN_NORMALIZE_SIZES])),
-                 "fill"))
-    exit (1);
-  for (int i = 0; i < RN_OP_MAX_IN; i++)
-    if (RN_HAS_IN (call, i) && call->in[i].dtype == RN_F32 && rn_desc_elements (&call->in[i]) == 1
-        && !check (device, device->vtbl->copy_in (device, (void *) b.in[i], &two, sizeof two), "copy"))
-      exit (1);
+      b.in[i] = new_input (device, &b, call, i);
   for (int i = 0; i < RN_OP_MAX_OUT; i++)
     if (RN_HAS_OUT (call, i))
       b.out[i] = new_memory (device, &b, rn_desc_bytes (&call->out[i]));
@@ -277,6 +311,14 @@ measure (RnDevice *device, const RnOpCall *call)
   g_ptr_array_unref (b.memory);
   rn_prepared_release (&prepared);
   return best;
+}
+
+/* Of the first map. */
+static const char *
+layout_of (const RnOpCall *call)
+{
+  gboolean is_map = RN_HAS_IN (call, 0) && call->in[0].rank == 4;
+  return (is_map ? &call->in[0] : &call->out[0])->cblk > 1 ? "NHWC" : "NCHW";
 }
 
 int
@@ -316,9 +358,7 @@ main (int argc, char **argv)
       const RnOpCall *call = &g_array_index (calls, RnOpCall, i);
       g_autofree char *text = rn_op_describe (call);
       const double speed = measure (device, call);
-      printf ("%7.0f GB/s %4.0f %%  %s, %s\n", speed / 1e9, 100 * speed / rate, text,
-              (RN_HAS_IN (call, 0) && call->in[0].rank == 4 ? call->in[0] : call->out[0]).cblk > 1 ? "NHWC"
-                                                                                                   : "NCHW");
+      printf ("%7.0f GB/s %4.0f %%  %s, %s\n", speed / 1e9, 100 * speed / rate, text, layout_of (call));
     }
   return 0;
 }

@@ -301,6 +301,15 @@ train_from (Run run, const char *path, const char *dir, int n_iters, Outcome *ou
   train (run, dir, n_iters, TRUE, outcome);
 }
 
+/* *@rest: @all without its third iteration, which is to be trained again. */
+static void
+forget_third (const Outcome *all, Outcome *rest)
+{
+  *rest = *all;
+  rest->params = NULL;
+  rest->losses[2] = 0;
+}
+
 /*
  * A checkpoint that was taken elsewhere ends in the bits of the run that was not interrupted, though the
  * machine has no choices and would make others; one without its choices does not, and says so.
@@ -319,9 +328,7 @@ test_elsewhere (Fixture *f, gconstpointer data)
   sim_cudnn_slow_down (SIM_ENGINE_TENSOR_CORE, 1000);
 
   copy_checkpoint (saved, taken, WHOLE);
-  resumed = straight;
-  resumed.params = NULL;
-  resumed.losses[2] = 0;
+  forget_third (&straight, &resumed);
   train_from (run, taken, f->dirs[1], 3, &resumed);
   g_assert_false (has_measured ());
   assert_same (&resumed, &straight);
@@ -357,9 +364,7 @@ test_checkpoint_wins (Fixture *f, gconstpointer data)
   sim_cudnn_slow_down (SIM_ENGINE_TENSOR_CORE, 1000);
   train (run, f->dirs[1], 1, FALSE, &other);
   g_assert_true (has_measured ());
-  resumed = straight;
-  resumed.params = NULL;
-  resumed.losses[2] = 0;
+  forget_third (&straight, &resumed);
   train_from (run, saved, f->dirs[1], 3, &resumed);
   g_assert_false (has_measured ());
   assert_same (&resumed, &straight);
