@@ -4,6 +4,7 @@
 #include "kernels/cuda-module.h"
 
 #include "kernels/module-dir.h"
+#include "kernels/module-number.h"
 #include "runner/base/built-file.h"
 #include "runner/base/error.h"
 

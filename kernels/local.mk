@@ -11,7 +11,14 @@ CLEANFILES += kernels/module-dir.h
 kernels/module-dir.h: Makefile
 	$(AM_V_GEN)$(MKDIR_P) kernels && echo '#define RN_MODULE_DIR "$(pkglibdir)"' > $@.tmp \
 	  && { cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@; }
-kernels/cuda-module.lo: kernels/module-dir.h
+kernels/cuda-module.lo: kernels/module-dir.h kernels/module-number.h
+
+# Program and module share these files: a number of what they say tells whether both are of one build.
+MODULE_INTERFACE = kernels/call-cache.h kernels/cuda/module.h kernels/device.h kernels/op.h kernels/ops.def runner/tensor.h
+CLEANFILES += kernels/module-number.h
+kernels/module-number.h: $(MODULE_INTERFACE)
+	$(AM_V_GEN)$(MKDIR_P) kernels && cd '$(srcdir)' && sum=`cat $(MODULE_INTERFACE) | cksum | sed 's/ .*//'` \
+	  && cd '$(abs_builddir)' && echo "#define RN_CUDA_MODULE_NUMBER $$((sum % 1000000000))" > $@
 
 # Plain C, the oracle.
 librunner_internal_la_SOURCES += kernels/ref/conv.c kernels/ref/elementwise.c kernels/ref/ema.c \

@@ -71,7 +71,7 @@ new_job (RnNode *root, Purpose purpose, const char *profile, GError **error)
     job->profile = rn_device_profile (&job->config);
   if (job->is_for_plan)
     job->plan_memory =
-        profile != NULL ? rn_device_profile_memory (profile) : rn_device_free_memory (&job->config);
+        profile != NULL ? rn_device_profile_memory (profile) : rn_device_free_memory (&job->config, NULL);
   job->device = job->is_for_plan ? rn_open_device_for_plans (&job->config, job->profile, error)
                                  : rn_open_device (root, &job->config, purpose == TO_TRAIN, error);
   return job->device ? g_steal_pointer (&job) : NULL;

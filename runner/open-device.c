@@ -110,12 +110,12 @@ rn_open_device_for_plans (const RnRunConfig *config, const char *profile, GError
 }
 
 guint64
-rn_device_free_memory (const RnRunConfig *config)
+rn_device_free_memory (const RnRunConfig *config, GError **error)
 {
-  const RnCudaModule *module = rn_cuda_module_get (NULL);
+  const RnCudaModule *module = rn_cuda_module_get (error);
   RnCudaInfo info;
 
-  return module != NULL && module->describe (rn_device_ordinal (config->device), &info, NULL)
+  return module != NULL && module->describe (rn_device_ordinal (config->device), &info, error)
              ? info.free_bytes
              : 0;
 }

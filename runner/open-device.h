@@ -24,8 +24,8 @@ RnDevice *rn_open_device (const RnNode *root, const RnRunConfig *config, gboolea
  */
 RnDevice *rn_open_device_for_plans (const RnRunConfig *config, const char *profile, GError **error);
 
-/* What the CUDA device of @config has free, in bytes; 0 where that cannot be asked. */
-guint64 rn_device_free_memory (const RnRunConfig *config);
+/* What the CUDA device of @config has free, in bytes; 0 where that cannot be asked: RN_DEVICE_ERROR. */
+guint64 rn_device_free_memory (const RnRunConfig *config, GError **error);
 /* The CUDA device of @config as cuDNN writes it down, or NULL where that cannot be asked. (transfer full) */
 char *rn_device_profile (const RnRunConfig *config);
 

@@ -5,6 +5,7 @@
 
 #include "runner/base/error.h"
 #include "runner/config/config.h"
+#include "runner/open-device.h"
 #include "runner/process-memory.h"
 #include "runner/strategies.h"
 
@@ -38,10 +39,13 @@ rn_room_of (const RnJob *job, const char *what, RnRoom *room, GError **error)
   *room = rn_room_free (job);
   if (job->is_for_plan && room->bytes == 0)
     {
-      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
-                   "%s asks what the device has free, and %s; what works: --budget with a size, or "
-                   "--device-profile with a card",
-                   what, job->profile != NULL ? "its profile does not say" : "there is none here");
+      g_autoptr (GError) reason = NULL;
+      rn_device_free_memory (&job->config, &reason);
+      g_set_error (
+          error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
+          "%s asks what the device has free, which nobody says (%s); what works: --budget with a size, "
+          "or --device-profile with a card",
+          what, reason != NULL ? reason->message : "the profile has no totalGlobalMem");
       return FALSE;
     }
   room->bytes = (guint64) ((double) room->bytes * FREE_SHARE);

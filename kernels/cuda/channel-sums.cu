@@ -74,8 +74,7 @@ template <typename T, int V> struct Masked
     Packs packs;
     packs.y = rn_read_pack<V> (y + at);
     packs.a = rn_read_pack<V> (a + at);
-    if (b != nullptr)
-      packs.b = rn_read_pack<V> (b + at);
+    packs.b = b != nullptr ? rn_read_pack<V> (b + at) : packs.a; /* not looked at */
     return packs;
   }
 

@@ -12,6 +12,7 @@
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/results.h"
 #include "kernels/cuda/staging.h"
+#include "kernels/cuda/startup.h"
 #include "kernels/cuda/try.h"
 #include "kernels/no-memory.h"
 
@@ -441,6 +442,14 @@ open_profile (RnCudaDevice *cuda, GError **error)
     {
       g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
                    "the device profile says no deviceVer, such as 750 for a T4");
+      return FALSE;
+    }
+  if (number < 10 * RN_CUDA_MIN_CAPABILITY)
+    {
+      g_set_error (error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
+                   "the device profile is of compute capability %d.%d; what works: %d.%d and later",
+                   (int) (number / 100), (int) (number / 10 % 10), RN_CUDA_MIN_CAPABILITY / 10,
+                   RN_CUDA_MIN_CAPABILITY % 10);
       return FALSE;
     }
   if (number / 100 == 10 && cudnnGetVersion () < RN_CUDNN_PROFILES_10)

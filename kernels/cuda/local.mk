@@ -51,6 +51,7 @@ cuda/profiles/stamp: $(dist_cudaprofiles_DATA)
 EXTRA_DIST += $(CUDA_SOURCES) $(CUDA_KERNELS) $(CUDA_KERNEL_INCLUDES) kernels/cuda/module.map build-aux/nvcc-wrap.sh
 
 if HAVE_CUDA
+kernels/cuda/runner_cuda_1_la-module.lo: kernels/module-number.h
 pkglib_LTLIBRARIES = runner-cuda-1.la
 noinst_LTLIBRARIES += kernels/libcuda-shared.la
 

@@ -6,6 +6,7 @@
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/device-cuda.h"
 #include "kernels/cuda/startup.h"
+#include "kernels/module-number.h"
 #include "runner/base/error.h"
 
 #include <gmodule.h>

@@ -9,8 +9,6 @@
 
 G_BEGIN_DECLS
 
-/* Counts changes of this table, of RnDevice, RnKernel, RnOpCall or anything that they hold. */
-#define RN_CUDA_MODULE_NUMBER 4
 /* The symbol: const RnCudaModule *rn_cuda_module (void). */
 #define RN_CUDA_MODULE_SYMBOL "rn_cuda_module"
 
@@ -45,7 +43,7 @@ typedef struct
 
 typedef struct
 {
-  int number; /* RN_CUDA_MODULE_NUMBER */
+  int number; /* RN_CUDA_MODULE_NUMBER of kernels/module-number.h, which is made of what both share */
   /* NULL with an error of domain RN_DEVICE_ERROR, code MISSING or MEMORY: one line, what is wrong and what
    * helps. */
   RnDevice *(*open) (const RnCudaOptions *options, GError **error);

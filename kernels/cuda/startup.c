@@ -11,7 +11,6 @@
 
 /* RN_CUDA_ARCH: what this build has kernels for. */
 
-#define MIN_CAPABILITY 75
 
 static gboolean missing (GError **error, const char *format, ...) G_GNUC_PRINTF (2, 3);
 
@@ -170,10 +169,10 @@ check_capability (int ordinal, GError **error)
   if (!check (cudaGetDeviceProperties (&properties, ordinal), "cudaGetDeviceProperties", error))
     return FALSE;
   int capability = 10 * properties.major + properties.minor;
-  if (capability < MIN_CAPABILITY)
+  if (capability < RN_CUDA_MIN_CAPABILITY)
     return missing (error, "device %d (%s) has compute capability %d.%d, and %d.%d is the least that works",
-                    ordinal, properties.name, properties.major, properties.minor, MIN_CAPABILITY / 10,
-                    MIN_CAPABILITY % 10);
+                    ordinal, properties.name, properties.major, properties.minor, RN_CUDA_MIN_CAPABILITY / 10,
+                    RN_CUDA_MIN_CAPABILITY % 10);
   if (!rn_cuda_archs_cover (RN_CUDA_ARCH, capability))
     return missing (
         error,

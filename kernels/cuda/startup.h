@@ -13,6 +13,9 @@
 
 G_BEGIN_DECLS
 
+/* The oldest devices that kernels are made for: 10 * major + minor. */
+#define RN_CUDA_MIN_CAPABILITY 75
+
 /* What no device is needed for. @n_devices: (out): at least 1. */
 gboolean rn_cuda_startup (int *n_devices, GError **error);
 /* All, for device @ordinal; it is the current one afterwards, with a context. */

@@ -9,6 +9,7 @@ check_PROGRAMS += \
 tests_cli_test_bench_SOURCES = tests/cli/test-bench.c tests/small-model.h $(tests_program)
 tests_cli_test_browse_SOURCES = tests/cli/test-browse.c $(tests_program)
 tests_cli_test_configs_SOURCES = tests/cli/test-configs.c
+tests/cli/test-cuda.o: kernels/module-number.h
 tests_cli_test_cuda_SOURCES = tests/cli/test-cuda.c $(tests_program) tests/plugins/build.c tests/plugins/build.h
 tests_cli_test_eval_SOURCES = tests/cli/test-eval.c $(tests_program)
 tests_cli_test_infer_SOURCES = tests/cli/test-infer.c $(tests_program)

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda-module.h"
 #include "kernels/module-dir.h"
+#include "kernels/module-number.h"
 #include "runner/base/error.h"
 #include "tests/cli/program.h"
 #include "tests/plugins/build.h"

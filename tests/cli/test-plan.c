@@ -275,11 +275,12 @@ test_cuda (Fixture *f, gconstpointer user_data)
   g_auto (Result) budget =
       run_program ("plan", f->config, SHAPE, "--device", "cuda:1", "--budget", "auto", SMALL, NULL);
   g_assert_cmpint (budget.code, ==, 3);
-  assert_contains (budget.err, "memory.budget: auto asks what the device has free, and there is none here");
+  assert_contains (budget.err,
+                   "memory.budget: auto asks what the device has free, which nobody says (CUDA: ");
   g_auto (Result) batch =
       run_program ("plan", f->config, SHAPE, "--device", "cuda:1", "--batch", "auto", SMALL, NULL);
   g_assert_cmpint (batch.code, ==, 3);
-  assert_contains (batch.err, "--batch auto asks what the device has free, and there is none here");
+  assert_contains (batch.err, "--batch auto asks what the device has free, which nobody says (CUDA: ");
   g_auto (Result) cpu = run_program ("plan", f->config, SHAPE, SMALL, NULL);
   g_assert_null (strstr (cpu.out, "upper bound"));
 }
@@ -325,6 +326,18 @@ test_device_profile (Fixture *f, gconstpointer user_data)
       g_assert_cmpint (bytes, <=, 64 << 20);
       g_assert_false (json_object_get_boolean_member (json_object_of (parser), "is_upper_bound"));
     }
+  /* An older card than kernels are made for. */
+  g_autofree char *t4 = g_test_build_filename (G_TEST_DIST, "kernels", "cuda", "profiles", "t4.json", NULL);
+  g_autofree char *json = NULL;
+  g_assert_true (g_file_get_contents (t4, &json, NULL, NULL));
+  strstr (json, "750")[0] = '5';
+  g_autofree char *dir = g_dir_make_tmp ("rn-plan-XXXXXX", NULL);
+  g_autofree char *path = g_build_filename (dir, "old.json", NULL);
+  g_assert_true (g_file_set_contents (path, json, -1, NULL));
+  g_auto (Result) too_old = run_program ("plan", f->config, SHAPE, "--device-profile", path, SMALL, NULL);
+  remove_tree (dir);
+  g_assert_cmpint (too_old.code, ==, 3);
+  assert_contains (too_old.err, "compute capability 5.5; what works: 7.5 and later");
   /* Nine tenths of what the card has. */
   g_auto (Result) room = run_program ("plan", f->config, SHAPE, "--device-profile", "t4", "--budget", "auto",
                                       "--json", SMALL, NULL);

@@ -53,6 +53,7 @@ tests_gpu_test_conv_stored_SOURCES = tests/gpu/test-conv-stored.c tests/gpu/conv
 tests_gpu_test_conv_stored_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CFLAGS)
 tests_gpu_test_conv_stored_LDADD = $(CUDA_SIM_LIBS)
 
+kernels/cuda/tests_gpu_libcuda_sim_la-module.lo: kernels/module-number.h
 tests_gpu_libcuda_sim_la_SOURCES = $(CUDA_SOURCES) $(CUDA_SIM_SOURCES)
 nodist_tests_gpu_libcuda_sim_la_SOURCES = $(CUDA_KERNELS:.cu=.sim.cc)
 tests_gpu_libcuda_sim_la_CPPFLAGS = $(AM_CPPFLAGS) -DRN_SIM -DRN_CUDA_ARCH='"75,80,90,ptx90"' $(CUDA_CFLAGS)
