@@ -87,10 +87,8 @@ void rn_pass_offload (RnGraph *graph, const RnOffloadOptions *options);
  * of what reads it first.
  */
 void rn_pass_normalize (RnGraph *graph);
-/*
- * Sets cblk of all activations and gradients of rank 4; pixels stay NCHW. With RN_CBLK_ALL they are written
- * in NHWC, and what the host writes as floats is reordered, once, in front of what reads it.
- */
+/* Sets cblk of all activations and gradients of rank 4. What NORMALIZE writes stays NCHW but with
+ * RN_CBLK_ALL. */
 void rn_pass_layout (RnGraph *graph, int64_t cblk);
 
 /* Codes are RnMemoryOption: the option that does not fit the model, or that has no effect on it. */

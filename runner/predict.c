@@ -40,12 +40,13 @@ rn_room_of (const RnJob *job, const char *what, RnRoom *room, GError **error)
   if (job->is_for_plan && room->bytes == 0)
     {
       g_autoptr (GError) reason = NULL;
-      rn_device_free_memory (&job->config, &reason);
+      if (job->profile == NULL)
+        rn_device_free_memory (&job->config, &reason);
       g_set_error (
           error, RN_DEVICE_ERROR, RN_DEVICE_ERROR_MISSING,
           "%s asks what the device has free, which nobody says (%s); what works: --budget with a size, "
           "or --device-profile with a card",
-          what, reason != NULL ? reason->message : "the profile has no totalGlobalMem");
+          what, reason != NULL ? reason->message : "its profile has no totalGlobalMem above 0");
       return FALSE;
     }
   room->bytes = (guint64) ((double) room->bytes * FREE_SHARE);

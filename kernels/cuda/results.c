@@ -25,7 +25,7 @@ typedef struct
   gsize bytes;
 } Result;
 
-/* Of one program. */
+/* Results of one kind. */
 typedef struct
 {
   char *memory; /* BLOCK_BYTES, pinned; in that of the first */

@@ -312,10 +312,12 @@ check_sums (RnDevice *device, const RnCudaMap *map, RnDType t, gsize shift, gboo
 static const int maps[][4] = { { 1, 1, 1, 1 },    { 2, 36, 5, 7 },  { 3, 64, 9, 10 },
                                { 1, 8, 130, 66 }, { 40, 3, 16, 8 }, { 2, 300, 4, 4 } };
 
+/* Calls @check for each of them, in both layouts, of all types, aligned and not. */
 static void
-test_sums (gconstpointer data)
+for_each_map (gconstpointer descending,
+              void (*check) (RnDevice *device, const RnCudaMap *map, RnDType t, gsize shift))
 {
-  g_autoptr (RnDevice) device = new_device (GPOINTER_TO_INT (data));
+  g_autoptr (RnDevice) device = new_device (GPOINTER_TO_INT (descending));
 
   for (guint m = 0; m < G_N_ELEMENTS (maps); m++)
     for (guint t = 0; t < G_N_ELEMENTS (types); t++)
@@ -323,9 +325,21 @@ test_sums (gconstpointer data)
         for (gsize shift = 0; shift <= sizeof (float); shift += sizeof (float))
           {
             const RnCudaMap map = { maps[m][0], maps[m][1], maps[m][2], maps[m][3], nhwc && maps[m][1] > 1 };
-            check_sums (device, &map, types[t], shift, TRUE);
-            check_sums (device, &map, types[t], shift, FALSE);
+            check (device, &map, types[t], shift);
           }
+}
+
+static void
+check_all_sums (RnDevice *device, const RnCudaMap *map, RnDType t, gsize shift)
+{
+  check_sums (device, map, t, shift, TRUE);
+  check_sums (device, map, t, shift, FALSE);
+}
+
+static void
+test_sums (gconstpointer descending)
+{
+  for_each_map (descending, check_all_sums);
 }
 
 /* With a ReLU's mask: the map and the sums that two kernels give, bit by bit, also in the place of an
@@ -380,18 +394,16 @@ check_masked_sums (RnDevice *device, const RnCudaMap *map, RnDType t, gsize shif
 }
 
 static void
-test_masked_sums (gconstpointer data)
+check_both_masks (RnDevice *device, const RnCudaMap *map, RnDType t, gsize shift)
 {
-  g_autoptr (RnDevice) device = new_device (GPOINTER_TO_INT (data));
+  check_masked_sums (device, map, t, shift, FALSE);
+  check_masked_sums (device, map, t, shift, TRUE);
+}
 
-  for (guint m = 0; m < G_N_ELEMENTS (maps); m++)
-    for (guint t = 0; t < G_N_ELEMENTS (types); t++)
-      for (int nhwc = 0; nhwc < 2; nhwc++)
-        for (gsize shift = 0; shift <= sizeof (float); shift += sizeof (float))
-          {
-            const RnCudaMap map = { maps[m][0], maps[m][1], maps[m][2], maps[m][3], nhwc && maps[m][1] > 1 };
-            check_masked_sums (device, &map, types[t], shift, nhwc ^ (m % 2));
-          }
+static void
+test_masked_sums (gconstpointer descending)
+{
+  for_each_map (descending, check_both_masks);
 }
 
 /* More channels than a grid has blocks. */
